@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeAlias
@@ -24,8 +24,6 @@ from imprint.study.plan import LIMIT, Unit, plan
 from imprint.study.study import Source, Study
 
 WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less, no worker processes are started
-
-
 Columns: TypeAlias = dict[str, Array]
 Outcome: TypeAlias = tuple[Unit, Columns | str]
 """A unit with its columns, or with the reason why it failed."""
@@ -195,14 +193,13 @@ class _Worker:
 
 
 def _prepare(pipe: Connection) -> None:
-    """In the worker: use one BLAS thread, ignore Ctrl-C, and end with the parent process."""
+    """In the worker: use one BLAS thread, ignore Ctrl-C, and end when the parent ends or closes its end of the pipe."""
+
+    def end_with_parent() -> None:
+        with suppress(EOFError, OSError):
+            pipe.recv()
+        os._exit(0)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit_for_good()
-    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
-
-
-def _end_with(pipe: Connection) -> None:
-    try:
-        pipe.recv()
-    except (EOFError, OSError):
-        os._exit(0)
+    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -32,7 +32,6 @@ class ClassRows:
 class TaskSplit:
     """The classes that a task compares, and its test rows."""
 
-    number: int
     classes: tuple[ClassRows, ...]  # in the order of the labels
     rows: Array  # indices of the test rows, ascending
     truth: Array  # for each test row, the index of its true class in `classes`
@@ -120,7 +119,7 @@ def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit]
     # (tasks, seeds)
     """
     classes: dict[tuple[Any, bytes], ClassRows] = {}
-    splits: dict[tuple[int, tuple[ClassRows, ...]], TaskSplit] = {}
+    splits, known = list[TaskSplit](), dict[tuple[int, tuple[ClassRows, ...]], int]()
     numbers = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first, _ = factorize(unit.experiments[:, 0], unit.experiments[:, 2])
@@ -130,9 +129,9 @@ def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit]
         names, codes = np.unique(labels, return_inverse=True)
         selected = [ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())]
         compared = tuple(classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected)
-        if (t, compared) not in splits:
+        if (t, compared) not in known:
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
-            truth = np.searchsorted(names, test.labels)
-            splits[t, compared] = TaskSplit(len(splits), compared, test.rows, truth)
-        numbers[t, s] = splits[t, compared].number
-    return list(splits.values()), numbers
+            known[t, compared] = len(splits)
+            splits.append(TaskSplit(compared, test.rows, np.searchsorted(names, test.labels)))
+        numbers[t, s] = known[t, compared]
+    return splits, numbers
