@@ -214,10 +214,10 @@ class Imprinter(Predictor):
         state = ImprinterState.from_parts(document, arrays, path)
         with container.reading(path):
             origin = document.get("backbone")
-            spec = ROWS if origin is None else str(origin["spec"])
-            self = cls(backbone or spec, cache=cache, device=device, threads=threads)
-            if origin is not None:
-                self.embedder.check_origin(path, spec, str(origin["fingerprint"]), named=backbone is not None)
+            spec, fingerprint = (ROWS, "") if origin is None else (str(origin["spec"]), str(origin["fingerprint"]))
+        self = cls(backbone or spec, cache=cache, device=device, threads=threads)
+        if origin is not None:
+            self.embedder.check_origin(path, spec, fingerprint, named=backbone is not None)
         self.embedder.tree = False if document.get("flat") is True else None
         return self._restore(state)
 
