@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache
-from threading import Lock
-from typing import NamedTuple
+from functools import cache, cached_property
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, on_gpu, to_numpy
+from imprint.core.arrays import dtype_name, is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
@@ -59,7 +59,7 @@ def kmeans(
     1.0
     """
     _check(k, max_iter)
-    if is_torch(X):
+    if mass is None and _in_triton(X):
         return kmeans_many([X], [Problem(0, k, rng)], max_iter=max_iter, tol=tol)[0]
     data = _Data(X, mass, tol)
     with cpu.one_blas_thread():
@@ -79,46 +79,45 @@ def kmeans_many(
 
     Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
     seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows on a GPU are
-    clustered there; other tensors are clustered as arrays.
+    clustered there, float32 ones by Triton programs; other tensors are clustered as arrays.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    if on_gpu(rows[0]):
-        from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
+    if _in_triton(rows[0]):
+        from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
 
-        return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
-    rows = [to_numpy(X) for X in rows]
+        return in_triton(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
     clusters: Counter[int] = Counter()
     for i, k, _ in problems:
         _check(k, max_iter)
         clusters[i] += k if 1 < k < len(rows[i]) else 0
-    data = [_Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)]
+    data = {i: _Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)}
     trivial = cache(lambda i, k: data[i].trivial(k))
     results: dict[int, KMeansResult] = {}
-    groups: dict[object, list[int]] = defaultdict(list)  # problems that share a seeding
-    tasks: dict[object, list[list[int]]] = defaultdict(list)  # groups that one core solves
+    groups: dict[int, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))  # by rows and by seeding
 
-    def solve(task: list[list[int]]) -> None:
-        for group in task:
-            i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
-            chosen = data[i].rows(largest).seed(largest, np.random.default_rng(seed))
-            results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
-        if data[i].shares_products:
-            data[i].free()
+    def solve(i: int) -> None:
+        of_rows = data.pop(i)  # so that the Gram matrix is freed
+        for group in groups[i].values():
+            largest = max((problems[index] for index in group), key=lambda problem: problem.k)
+            chosen = of_rows.rows(largest.k).seed(largest.k, np.random.default_rng(largest.seed))
+            results.update({index: of_rows.cluster(chosen[: problems[index].k], max_iter) for index in group})
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
             if data[i].is_trivial(k):  # thousands of small classes are not worth a thread each
                 results[index] = trivial(i, k)
             else:
-                groups[i, seed, trials(k), data[i].is_compiled(k)].append(index)
-        for group in sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group)):
-            i = problems[group[0]].rows
-            tasks[i if data[i].shares_products else ("group", group[0])].append(group)
-        cpu.on_all_cores(solve, tasks.values())
+                groups[i][seed, trials(k), data[i].is_compiled(k)].append(index)
+        cpu.on_all_cores(solve, sorted(groups, key=lambda i: -clusters[i]))
     return [results[index] for index in range(len(problems))]
+
+
+def _in_triton(X: Any) -> bool:
+    """Whether the Triton programs of `kernels.tensor` cluster these rows."""
+    return on_gpu(X) and dtype_name(X) == "float32" and find_spec("triton") is not None
 
 
 def _check(k: int, max_iter: int) -> None:
@@ -131,17 +130,16 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float, clusters: int = 0) -> None:
-        self.X = np.ascontiguousarray(X)
+    def __init__(self, X: Any, mass: Array | None, tol: float, clusters: int = 0) -> None:
+        self.X = X if on_gpu(X) else np.ascontiguousarray(to_numpy(X))
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
         if not self.weight.sum() > 0:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol = tol
-        self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares_products = self.is_moderate and len(X) <= GRAM_ROWS and GRAM_CLUSTERS * len(X) <= clusters
-        self._rows: dict[bool, ClusterRows] = {}
-        self._lock = Lock()
+        self.is_moderate = not is_torch(self.X) and 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
+        self.shares_products = len(X) <= GRAM_ROWS and GRAM_CLUSTERS * len(X) <= clusters
+        self._plain = ClusterRows(self.X, self.weight)
 
     def is_compiled(self, k: int) -> bool:
         return self.is_moderate and cpu.use_numba(self.X.size * k)
@@ -150,21 +148,15 @@ class _Data:
         return k == 1 or k >= len(self.X)
 
     def rows(self, k: int) -> ClusterRows:
-        """The rows in the form that suits so many clusters."""
-        which = self.is_compiled(k)
-        with self._lock:
-            if which not in self._rows:
-                kind = ClusterRows
-                if which:
-                    from imprint.kernels.compiled.kmeans import CompiledRows, GramRows
+        """The rows in the form that suits this number of clusters."""
+        return self._compiled if self.is_compiled(k) else self._plain
 
-                    kind = GramRows if self.shares_products else CompiledRows
-                self._rows[which] = kind(self.X, self.weight)
-            return self._rows[which]
+    @cached_property
+    def _compiled(self) -> ClusterRows:
+        from imprint.kernels.compiled.kmeans import CompiledRows, GramRows
 
-    def free(self) -> None:
-        """Free the Gram matrix."""
-        self._rows.clear()
+        kind = GramRows if self.shares_products else CompiledRows
+        return kind(self.X, self.weight)
 
     def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
         """Lloyd's iteration from chosen rows."""
@@ -174,11 +166,13 @@ class _Data:
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
-            centres, labels = column_means(self.X, self.mass)[None].astype(self.X.dtype), np.zeros(len(self.X), int)
+            centres = column_means(self.X, self.mass)[None].astype(dtype_name(self.X))
+            labels = np.zeros(len(self.X), dtype=int)
         else:
             clusters: dict[bytes, int] = {}
-            labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
-            centres = self.X[np.unique(labels, return_index=True)[1]]
+            X = to_numpy(self.X)
+            labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in X + 0])  # -0 becomes 0
+            centres = X[np.unique(labels, return_index=True)[1]]
         return self._result(self.rows(len(centres)), centres, labels, 1)
 
     def _result(self, rows: ClusterRows, centres: Array, labels: Array, iterations: int) -> KMeansResult:

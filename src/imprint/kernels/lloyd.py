@@ -1,11 +1,13 @@
 """Greedy k-means++ and Lloyd's iteration in NumPy; `kernels.compiled.kmeans` computes the same in compiled loops."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import is_torch, like, namespace, rows_at, to_numpy
 from imprint.core.types import Array
-from imprint.kernels.rows import squared_norms
+from imprint.kernels.rows import double, squared_norms
 
 
 def trials(k: int) -> int:
@@ -14,19 +16,22 @@ def trials(k: int) -> int:
 
 
 class ClusterRows:
-    """The rows of one data set, clustered by whole matrix products in float64."""
+    """The rows of one data set, clustered by whole matrix products in float64.
 
-    def __init__(self, X: Array, weight: Array) -> None:
+    Rows may be a torch tensor; what grows with their width is then computed on its device. Results are NumPy arrays.
+    """
+
+    def __init__(self, X: Any, weight: Array) -> None:
         self.X, self.weight = X, weight
 
     @cached_property
-    def _wide(self) -> Array:
-        return self.X.astype(np.float64)
+    def _wide(self) -> Any:
+        return double(self.X)
 
     @cached_property
     def spread(self) -> float:
         """Mean squared distance to the mean."""
-        return float(self._wide.var(axis=0).sum())
+        return float(namespace(self._wide).var(self._wide, axis=0, correction=0).sum())
 
     def seed(self, k: int, rng: np.random.Generator) -> Array:
         """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  # (k',) indices of rows
@@ -53,29 +58,30 @@ class ClusterRows:
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
-        from scipy.spatial.distance import cdist
-
-        return np.minimum(closest, cdist(self._wide[candidates], self._wide, "sqeuclidean"))
+        return np.minimum(closest, to_numpy(_squared_distances(rows_at(self._wide, candidates), self._wide)))
 
     def nearest(self, centres: Array) -> Array:
         """The nearest centre of every row, the first on a tie.  # (n,)"""
-        C = centres.astype(np.float64)
-        return np.argmin(squared_norms(C) / 2 - self._wide @ C.T, axis=1).astype(np.int32)
+        C = like(centres.astype(np.float64), self._wide)
+        return np.asarray(to_numpy((squared_norms(C) / 2 - self._wide @ C.T).argmin(axis=1)).astype(np.int32))
 
     def distances(self, centres: Array, labels: Array) -> Array:
         """Squared distance of every row to its centre.  # (n,) float64"""
-        return np.asarray(squared_norms(self._wide - centres[labels]))
+        return np.asarray(to_numpy(squared_norms(self._wide - rows_at(like(centres, self._wide), labels))))
 
     def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
         """Centres, labels and the number of iterations from the chosen rows on.
 
         The iteration ends when no row moves or when the squared shift of the centres is within the limit.
         """
-        centres, labels, iteration = self.X[chosen], self.nearest(self.X[chosen]), 0
+        centres = to_numpy(rows_at(self.X, chosen))
+        labels, iteration = self.nearest(centres), 0
+        slots, weight = (like(part, self.X) for part in (np.arange(len(centres))[:, None], self.weight))
         while True:
             iteration += 1
-            masses = (labels == np.arange(len(centres))[:, None]) * self.weight  # (k, n)
-            sums, total, members = masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1)
+            masses = (like(labels, self.X) == slots) * weight  # (k, n)
+            parts = masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1)
+            sums, total, members = (to_numpy(part) for part in parts)
             means = self.means(sums, total, members, centres, labels)
             before, labels = labels, self.nearest(means)
             shift = squared_norms(means.astype(np.float64) - centres).sum()
@@ -98,10 +104,19 @@ class ClusterRows:
             distances = self.distances(centres, labels) * (self.weight > 0)
             farthest = np.argsort(-distances, kind="stable")[: len(empty)]
             for j, i in zip(empty, farthest[distances[farthest] > 0]):
-                old, part = labels[i], self.weight[i] * self.X[i].astype(np.float64)
+                old, part = labels[i], self.weight[i] * to_numpy(double(self.X[i]))
                 members[old] -= 1
                 sums[old] -= part
                 total[old] = total[old] - self.weight[i] if members[old] else 0
                 sums[j], total[j] = part, self.weight[i]
         filled = total[:, None] > 0
         return np.divide(sums, total[:, None], out=centres.astype(np.float64), where=filled).astype(centres.dtype)
+
+
+def _squared_distances(A: Any, B: Any) -> Any:
+    """Squared distances of rows, by differences.  # (a, b)"""
+    if is_torch(B):
+        return namespace(B).cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+    from scipy.spatial.distance import cdist
+
+    return cdist(A, B, "sqeuclidean")

@@ -15,7 +15,8 @@ BLOCK = 1024  # rows turned into float64 at a time
 DEVICE_BLOCK = 65536  # the same on a GPU
 
 
-def _double(X: Any) -> Any:
+def double(X: Any) -> Any:
+    """The numbers of X as float64; not a copy if they are."""
     return X.double() if is_torch(X) else X.astype(np.float64, copy=False)
 
 
@@ -26,7 +27,7 @@ def _blocks(X: Any) -> list[slice]:
 
 def _by_blocks(X: Any, function: Callable[[Any], Any]) -> Any:
     """A function of blocks of rows in float64, with one number per row.  # (n,)"""
-    return joined([function(_double(X[rows])) for rows in _blocks(X)])
+    return joined([function(double(X[rows])) for rows in _blocks(X)])
 
 
 def _squares(rows: Any) -> Any:
@@ -82,7 +83,7 @@ def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, 
     near = _column_sums(X, None if weight is None else mass) / count
     total, squares = near * 0, near[:1] * 0
     for rows in _blocks(X):
-        apart = _double(X[rows]) - near
+        apart = double(X[rows]) - near
         total += mass[rows] @ apart
         squares += mass[rows] @ _squares(apart)
     near, total, squares = np.split(to_numpy(joined([near, total, squares])), [X.shape[1], 2 * X.shape[1]])

@@ -1,12 +1,22 @@
 """The torch kernels against the NumPy ones: on the CPU, and k-means also on a GPU where there is one."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from imprint.core.arrays import is_torch, to_numpy
 from imprint.kernels import maxima, neighbours
-from imprint.kernels.kmeans import Problem, kmeans_many
+from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
+from imprint.kernels.lloyd import ClusterRows
 
-torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+import torch
+
+from imprint.kernels.tensor import kmeans as tensor_kmeans
+from imprint.kernels.tensor.kmeans import Batch, ClusterEnds, by_label, relocate
+
 RNG = np.random.default_rng(0)
 
 
@@ -22,11 +32,59 @@ def tensors(arrays, device="cpu"):
 
 
 @pytest.fixture(params=["cpu", "cuda"])
-def device(request):
+def device(request, monkeypatch):
     """In plain torch on the CPU, by Triton programs on a GPU."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
+    if request.param == "cpu":
+        monkeypatch.setattr("imprint.kernels.kmeans.on_gpu", is_torch)
+        monkeypatch.setattr("imprint.kernels.kmeans.find_spec", lambda name: None)
     return request.param
+
+
+class HostPasses:
+    """The passes of one batch in NumPy, with the interface of the Triton programs."""
+
+    def __init__(self, batch):
+        self.batch = batch
+        self.rows = [ClusterRows(X.numpy(), np.ones(len(X))) for X in batch.rows]
+
+    def seed(self):
+        _, K, _ = self.batch.draws.shape
+        chosen = []
+        for c, k, draws, tried in zip(self.batch.owner, self.batch.k, self.batch.draws, self.batch.tried):
+            n = len(self.rows[c].X)
+            seeds = self.rows[c].choose(np.array([int(draws[0, 0] * n)]), draws[1:k, :tried])
+            chosen.append(np.resize(seeds, K))
+        return chosen
+
+    def iterate(self, chosen, max_iter):
+        ends = []
+        for c, k, seeds in zip(self.batch.owner, self.batch.k, chosen):
+            rows = self.rows[c]
+            limit = self.batch.tol * rows.spread / rows.X.shape[1]
+            centres, labels, steps = rows.lloyd(seeds[:k], limit, max_iter)
+            apart = np.bincount(labels, rows.distances(centres, labels), minlength=len(seeds))
+            counts = np.bincount(labels, minlength=len(seeds)).astype(float)
+            centres = np.resize(centres, (len(seeds), centres.shape[1]))
+            labels = np.pad(labels.astype(np.int64), (0, max(map(len, self.batch.rows)) - len(labels)))
+            ends.append((centres, labels, counts, apart, np.array(steps)))
+        return ClusterEnds(*(torch.from_numpy(np.stack(parts)) for parts in zip(*ends)))
+
+
+@pytest.mark.parametrize("largest", [2**29, 5000])
+def test_batches_of_problems(largest, monkeypatch):
+    """Problems are packed into batches, and their results unpacked: each is that of NumPy."""
+    monkeypatch.setitem(sys.modules, "imprint.kernels.tensor.fused", SimpleNamespace(Fused=HostPasses))
+    monkeypatch.setattr(tensor_kmeans, "LARGEST_BATCH", largest)
+    problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (2, 5, 20) for seed in (0, (1, 2))]
+    for p, a, b in zip(problems, kmeans_many(ROWS, problems), tensor_kmeans.kmeans_many(tensors(ROWS), problems)):
+        assert b.inertia == pytest.approx(a.inertia, rel=1e-6, abs=1e-6)
+        assert np.array_equal(np.bincount(b.labels), b.mass)
+        if p.k < len(ROWS[p.rows]):
+            assert b.iterations == a.iterations
+            np.testing.assert_allclose(b.centres, a.centres, atol=1e-6)
+            np.testing.assert_allclose(b.spread, a.spread, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -38,8 +96,6 @@ def test_kmeans_of_tensors_on_the_cpu_is_that_of_arrays(dtype):
 
 
 def test_empty_clusters_move_to_the_farthest_rows():
-    from imprint.kernels.tensor.kmeans import Batch, relocate
-
     (X,) = tensors([np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0], [9.0, 3.0]], np.float32)])
     origin, centres = X.mean(0)[None], (X[[0, 0]] - X.mean(0))[None].clone()
     batch = Batch([X], [0], [2], np.zeros((1, 2, 1)), [1], 0.0)
@@ -52,21 +108,16 @@ def test_empty_clusters_move_to_the_farthest_rows():
 
 
 def test_sums_by_label():
-    from imprint.kernels.tensor.kmeans import by_label
-
     sums = by_label(torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[2, 0, 2]]), 3)
     assert sums.tolist() == [[2.0, 0.0, 5.0]]
 
 
-@pytest.mark.parametrize("largest", [None, 5000])
+@pytest.mark.parametrize("largest", [2**29, 5000])
 def test_kmeans_over_ragged_classes_k_and_seeds(largest, device, monkeypatch):
-    from imprint.kernels.tensor import kmeans as ours
-
-    if largest:
-        monkeypatch.setattr(ours, "LARGEST_BATCH", largest)
+    monkeypatch.setattr(tensor_kmeans, "LARGEST_BATCH", largest)
     problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (1, 2, 5, 20) for seed in (0, (1, 2))]
-    for p, a, b in zip(problems, kmeans_many(ROWS, problems), ours.kmeans_many(tensors(ROWS, device), problems)):
-        b = b._replace(labels=b.labels.cpu())
+    for p, a, b in zip(problems, kmeans_many(ROWS, problems), kmeans_many(tensors(ROWS, device), problems)):
+        b = b._replace(labels=to_numpy(b.labels))
         assert b.centres.dtype == np.float32
         assert len(a.centres) == len(b.centres), p
         assert b.inertia == pytest.approx(a.inertia, rel=0.1, abs=1e-6)
@@ -77,12 +128,10 @@ def test_kmeans_over_ragged_classes_k_and_seeds(largest, device, monkeypatch):
 
 
 def test_kmeans_ends_at_a_fixed_point(device):
-    from imprint.kernels.tensor.kmeans import kmeans_many as ours
-
     (X,) = tensors([clustered(400)], device)
-    (result,) = ours([X], [Problem(0, 12, 3)], tol=0)
+    (result,) = kmeans_many([X], [Problem(0, 12, 3)], tol=0)
     nearest = torch.cdist(X, torch.from_numpy(result.centres).to(device)).argmin(1)
-    assert torch.equal(nearest, result.labels)
+    assert np.array_equal(nearest.cpu(), to_numpy(result.labels))
     for j in range(12):
         members = X[nearest == j].double()
         np.testing.assert_allclose(members.mean(0).cpu(), result.centres[j], atol=1e-5)
@@ -91,39 +140,40 @@ def test_kmeans_ends_at_a_fixed_point(device):
 
 def test_kmeans_far_from_the_origin(device):
     """What float32 cannot tell apart there, it can around the mean."""
-    from imprint.kernels.tensor.kmeans import kmeans_many as ours
-
     X, problem = clustered(250) + np.float32(1000), Problem(0, 20, 0)
-    (a,), (b,) = kmeans_many([X], [problem]), ours(tensors([X], device), [problem])
+    (a,), (b,) = kmeans_many([X], [problem]), kmeans_many(tensors([X], device), [problem])
     assert (b.inertia, b.iterations) == (pytest.approx(a.inertia, rel=1e-4), a.iterations)
-    assert np.array_equal(a.labels, b.labels.cpu())
+    assert np.array_equal(a.labels, to_numpy(b.labels))
 
 
-def test_kmeans_of_float64_rows_stays_on_their_device(device):
-    from imprint.kernels.tensor.kmeans import kmeans_many as ours
-
+def test_kmeans_of_float64_rows(device):
     rows, problem = [clustered(120, dtype=np.float64)], Problem(0, 6, 1)
-    (a,), (b,) = kmeans_many(rows, [problem]), ours(tensors(rows, device), [problem])
+    (a,), (b,) = kmeans_many(rows, [problem]), kmeans_many(tensors(rows, device), [problem])
     assert b.centres.dtype == np.float64
-    assert b.labels.device.type == device
     np.testing.assert_allclose(b.centres, a.centres, atol=1e-9)
 
 
-def test_kmeans_does_not_touch_its_rows(device):
-    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+@pytest.mark.parametrize("k", [1, 6, 200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kmeans_of_weighted_rows(device, dtype, k):
+    X, mass = clustered(120, dtype=dtype), RNG.uniform(0.5, 2, size=120)
+    a = kmeans(X, k, np.random.default_rng(1), mass=mass)
+    b = kmeans(torch.from_numpy(X).to(device), k, np.random.default_rng(1), mass=mass)
+    np.testing.assert_allclose(b.centres, a.centres, atol=1e-5)
+    np.testing.assert_allclose(b.mass, a.mass)
 
+
+def test_kmeans_does_not_touch_its_rows(device):
     (X,) = tensors([clustered(100)], device)
     before = X.clone()
-    ours([X], [Problem(0, 5, 0)])
+    kmeans_many([X], [Problem(0, 5, 0)])
     assert torch.equal(X, before)
 
 
 def test_kmeans_revives_empty_clusters(device):
     """Twenty clusters on twenty distinct points, each many times: nothing may be left over."""
-    from imprint.kernels.tensor.kmeans import kmeans_many as ours
-
     (X,) = tensors([np.repeat(clustered(20), 15, axis=0)], device)
-    for result in ours([X], [Problem(0, 20, seed) for seed in range(10)]):
+    for result in kmeans_many([X], [Problem(0, 20, seed) for seed in range(10)]):
         assert len(result.centres) == 20
         assert result.inertia == pytest.approx(0, abs=1e-6)
 
