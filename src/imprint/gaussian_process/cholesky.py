@@ -148,8 +148,7 @@ def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
         if B.numel():
             function(B)
         return B
-    with one_blas_thread():
-        on_all_cores(lambda start: function(B[start : start + SLICE]), range(0, len(B) if B.size else 0, SLICE))
+    on_all_cores(lambda start: function(B[start : start + SLICE]), range(0, len(B) if B.size else 0, SLICE))
     return B
 
 
@@ -165,6 +164,5 @@ def _products(A: Any) -> Any:
     def fill(start: int) -> None:
         np.matmul(A[start : start + SLICE], A.T, out=out[start : start + SLICE])
 
-    with one_blas_thread():
-        on_all_cores(fill, range(0, len(A), SLICE))
+    on_all_cores(fill, range(0, len(A), SLICE))
     return out

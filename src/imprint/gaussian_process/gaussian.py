@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from imprint.core.arrays import dtype_name, is_torch, like, namespace
+from imprint.core.arrays import dtype_name, is_torch, joined, like, namespace
 from imprint.core.errors import ParameterError
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.gaussian_process.cholesky import zeros_like
+from imprint.kernels.cpu import on_all_cores
 from imprint.kernels.rows import centred_moments, squared_norms
 
 SLICE = 128
 SERIAL = 2**25  # multiplications that take less time than starting threads
-QUERIES = 512
-PROXIES = 1024
+QUERIES, PROXIES = 512, 1024  # whose kernels are held at a time by every core
+DEVICE_KERNELS = 2**27  # kernels held at a time on a GPU
 MODERATE = 1e12  # rates up to which, and from the inverse of which, squares are far from the limits of float32
 ERROR = 1e-5
 """Error of scores from which float32 queries are compared in float64."""
@@ -83,8 +84,7 @@ def kernel_rows(left: Any, right: Any) -> Any:
         part = np.matmul(left[start : start + step], right.T, out=out[start : start + step])
         np.exp(part, out=part)
 
-    with one_blas_thread():
-        on_all_cores(fill, range(0, len(left), step))
+    on_all_cores(fill, range(0, len(left), step))
     return out
 
 
@@ -94,27 +94,23 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     Kernels are computed in the type of `right` and summed in that of `by_class`. The sums cancel; in float32 only what
     kernels differ from their mean is summed.
     """
-    if is_torch(Q):
-        from imprint.kernels.tensor.scores import kernel_sums as of_tensors
+    together, rows = (len(right), max(1, DEVICE_KERNELS // len(right))) if is_torch(Q) else (PROXIES, QUERIES)
+    is_narrow = dtype_name(by_class) == "float32"
 
-        return of_tensors(Q, centre, right, by_class)
-    out = np.zeros((len(Q), len(by_class)))
-    narrow = by_class.dtype == np.float32
-
-    def fill(rows: slice) -> None:
-        left = lift_queries(Q[rows], centre, right.dtype.name)
-        for first in range(0, len(right), PROXIES):
-            proxies = slice(first, first + PROXIES)
-            k = kernel(left, right[proxies])
-            if narrow:
+    def sums(start: int) -> Any:
+        left = lift_queries(Q[start : start + rows], centre, dtype_name(right))
+        total = zeros_like((len(left), len(by_class)), left)
+        for first in range(0, len(right), together):
+            k, coefficients = kernel(left, right[first : first + together]), by_class[:, first : first + together]
+            if is_narrow:
                 common = k.mean(axis=1, keepdims=True)
                 k -= common
-                out[rows] += common * by_class[:, proxies].sum(axis=1, dtype=np.float64)
-            out[rows] += k.astype(by_class.dtype, copy=False) @ by_class[:, proxies].T
+                total += common * coefficients.sum(axis=1, dtype=namespace(k).float64)
+            total += cast(k, dtype_name(by_class)) @ coefficients.T
+        return total
 
-    with one_blas_thread():
-        on_all_cores(fill, [slice(start, start + QUERIES) for start in range(0, len(Q), QUERIES)])
-    return out
+    with exact_products(Q):
+        return joined(on_all_cores(sums, range(0, max(1, len(Q)), rows), parallel=not is_torch(Q)))
 
 
 def for_float32(lifted: Any, by_class: Any) -> tuple[Any, Any]:

@@ -80,13 +80,12 @@ class LocalProcess:
         step = max(1, HELD // self.n_classes)
         with one_blas_thread():
             near = [self._nearest(Q[i : i + step]) for i in range(0, len(Q), step)]
-            chosen = np.concatenate(near) if near else np.empty((0, 1), dtype=np.intp)
-            starts = range(0, len(Q), SYSTEMS)
+        chosen = np.concatenate(near) if near else np.empty((0, 1), dtype=np.intp)
 
-            def part(start: int) -> tuple[Array, Array]:
-                return self._systems(Q[start : start + SYSTEMS], chosen[start : start + SYSTEMS])
+        def solve(start: int) -> tuple[Array, Array]:
+            return self._systems(Q[start : start + SYSTEMS], chosen[start : start + SYSTEMS])
 
-            parts = [part(start) for start in starts] if is_torch(Q) else on_all_cores(part, starts)
+        parts = on_all_cores(solve, range(0, len(Q), SYSTEMS), parallel=not is_torch(Q))
         shares, doubts = ([p[i] for p in parts] for i in range(2))
         return chosen, np.concatenate(shares or [np.empty((0, 1))]), np.concatenate(doubts or [np.empty(0)])
 

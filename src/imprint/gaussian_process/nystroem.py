@@ -19,11 +19,10 @@ from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
 from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Process
 from imprint.gaussian_process.update import targets_of
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms
 
 ROWS = 2048  # proxies whose kernels are computed together, a block
-TOGETHER = 8  # blocks whose results are held together
 JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
 STEPS = 12
 TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
@@ -111,19 +110,14 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
 
 def _estimated(L: Any, weight: Any) -> Any:
     """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
-    M, starts = zeros_like(L.shape, L), range(0, len(L), BLOCK)
+    M = zeros_like(L.shape, L)
 
     def fill(start: int) -> None:
         stop = min(start + BLOCK, len(L))
         part = L[start:, start:stop] * weight[start:, None]  # what is above is zero
         M[start:stop, :stop] = part.T @ L[start:, :stop]
 
-    with one_blas_thread():
-        if is_torch(L):
-            for start in starts:
-                fill(start)
-        else:
-            on_all_cores(fill, starts)
+    on_all_cores(fill, range(0, len(L), BLOCK), parallel=not is_torch(L))
     index = np.arange(len(L))
     M[index, index] += 1
     return M
@@ -150,14 +144,8 @@ class _Kernels:
             k = self._block(self.blocks[i]) if self.stored is None else self.stored[i]
             return cast(part(self.blocks[i], k), "float64")
 
-        total: Any = 0
-        in_parallel = self.stored is not None and not is_torch(self.weights)
-        indices = range(len(self.blocks))
-        with one_blas_thread():
-            for chunk in (indices[start : start + TOGETHER] for start in indices[::TOGETHER]):
-                for result in on_all_cores(block, chunk) if in_parallel else map(block, chunk):
-                    total = total + result
-        return total
+        parallel = self.stored is not None and not is_torch(self.weights)
+        return sum_on_all_cores(block, range(len(self.blocks)), parallel=parallel)
 
     def normal_product(self, A: Any) -> Any:
         """K_zw N^-1 K_wz times the rows of A.  # (classes, m)"""

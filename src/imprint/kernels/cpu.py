@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
@@ -20,17 +20,9 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": s
 """For the C library of Linux: arrays of one unit after another reuse memory, which need not be cleared again."""
 
 
-class Policy(NamedTuple):
-    """How the kernels of this process run."""
-
-    compiled_from: float = 200_000
-    """Multiplications from which a problem repays the import of numba."""
-    one_blas_thread: bool = False
-    """Whether BLAS is limited to one thread for the whole process."""
-
-
-policy = Policy()
-"""The policy of this process; `limit_for_good` replaces it."""
+COMPILED_FROM = 200_000
+"""Multiplications from which a problem repays the import of numba."""
+HELD_RESULTS = 16  # of `sum_on_all_cores`
 
 
 @cache
@@ -39,8 +31,8 @@ def numba_installed() -> bool:
 
 
 def use_numba(work: float) -> bool:
-    """Whether a problem of so many multiplications runs in compiled loops; if so, the BLAS that they call is loaded."""
-    if work < policy.compiled_from or not numba_installed():
+    """Whether a problem with this number of multiplications runs in compiled loops; loads the BLAS that they call."""
+    if work < COMPILED_FROM or not numba_installed():
         return False
     load_scipy_blas()
     return True
@@ -57,13 +49,22 @@ def cores() -> int:
     return min(available_cpus(), int(limit)) if limit.isdigit() and int(limit) else available_cpus()
 
 
-def on_all_cores(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Results of a function that releases the interpreter, in the order of the items; several at a time."""
+def on_all_cores(function: Callable[[T], R], items: Iterable[T], *, parallel: bool = True) -> list[R]:
+    """Results of a function that releases the interpreter, in the order of the items, with one BLAS thread per call."""
     count, todo = cores(), list(items)
-    if count == 1 or len(todo) < 2:
-        return [function(item) for item in todo]
-    with ThreadPoolExecutor(min(count, len(todo))) as pool:
-        return list(pool.map(function, todo))
+    with one_blas_thread():
+        if count == 1 or len(todo) < 2 or not parallel:
+            return [function(item) for item in todo]
+        with ThreadPoolExecutor(min(count, len(todo))) as pool:
+            return list(pool.map(function, todo))
+
+
+def sum_on_all_cores(function: Callable[[T], Any], items: Sequence[T], *, total: Any = 0, parallel: bool = True) -> Any:
+    """`total` plus all results, added in the order of the items; a few results are held at a time."""
+    for start in range(0, len(items), HELD_RESULTS):
+        for result in on_all_cores(function, items[start : start + HELD_RESULTS], parallel=parallel):
+            total += result
+    return total
 
 
 @cache
@@ -72,17 +73,16 @@ def _controller(with_scipy: bool) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _OneBlasThread:
-    """Keeps BLAS to one thread while there are callers inside; the first sets the limit, the last lifts it."""
+class _OneBlasThread(ContextDecorator):
+    """Limits BLAS to one thread while at least one caller is inside: the first sets the limit, the last lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
 
     def limit(self) -> None:
         """Limit every BLAS that is loaded now."""
-        if not policy.one_blas_thread:
-            controller = _controller("scipy.linalg" in sys.modules)
-            self.limits.enter_context(controller.limit(limits=1, user_api="blas"))
+        controller = _controller("scipy.linalg" in sys.modules)
+        self.limits.enter_context(controller.limit(limits=1, user_api="blas"))
 
     def __enter__(self) -> None:
         with self.lock:
@@ -101,7 +101,7 @@ _blas_limit = _OneBlasThread()
 
 
 def one_blas_thread() -> _OneBlasThread:
-    """Keep BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
+    """Limit BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
     return _blas_limit
 
 
@@ -131,7 +131,6 @@ def one_thread() -> Iterator[None]:
 
 
 def limit_for_good() -> None:
-    """Keep BLAS to one thread for the life of this process; libraries loaded later find it in the environment."""
-    global policy
+    """Limit BLAS to one thread for the life of this process; libraries loaded later read it from the environment."""
     threadpool_limits(1)
-    policy = policy._replace(one_blas_thread=True)
+    _blas_limit.__enter__()

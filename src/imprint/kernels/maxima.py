@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.arrays import is_torch, like
 from imprint.core.types import Array
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores
 
 QUERIES = 512
 PROXIES = 4096
@@ -39,6 +39,5 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
             out = best[start : start + QUERIES, lowest:beyond]
             np.maximum(out, part, out=out)
 
-    with one_blas_thread():
-        on_all_cores(fill, range(0, len(Q), QUERIES))
+    on_all_cores(fill, range(0, len(Q), QUERIES))
     return best

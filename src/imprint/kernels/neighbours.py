@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.arrays import is_torch, like, namespace, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
+from imprint.kernels.cpu import cores, on_all_cores
 from imprint.kernels.rows import column_means, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
@@ -80,8 +80,7 @@ def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         distances[rows], indices[rows] = np.take_along_axis(between, order, axis=1), order
 
-    with one_blas_thread():
-        on_all_cores(fill, range(0, len(Q), step))
+    on_all_cores(fill, range(0, len(Q), step))
     return distances, indices
 
 
@@ -103,8 +102,7 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
         distances[rows] = chosen = np.take_along_axis(between, order, axis=1)
         return start + np.flatnonzero(last + squares[rows] <= chosen[:, -1])
 
-    with one_blas_thread():
-        doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
+    doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
     distances = distances / 2 if metric == "cosine" else np.sqrt(distances)
     if len(doubtful):
         distances[doubtful], indices[doubtful] = _among_all(Q[doubtful], W, m, metric)

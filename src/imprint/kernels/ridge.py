@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from imprint.core.types import Array, State
-from imprint.kernels.cpu import load_scipy_blas, on_all_cores, one_blas_thread
+from imprint.kernels.cpu import load_scipy_blas, one_blas_thread, sum_on_all_cores
 
 BLOCK = 2048
-PARALLEL = 16  # blocks whose products are held together
 
 
 def gram(X: Array) -> Array:
@@ -18,18 +17,14 @@ def gram(X: Array) -> Array:
     array([[1., 2.],
            [2., 5.]])
     """
-    total = np.zeros((X.shape[1], X.shape[1]))
 
     def product(start: int) -> Array:
         block = X[start : start + BLOCK]
         with np.errstate(over="ignore"):
             return np.asarray(block.T @ block)
 
-    with one_blas_thread():
-        for first in range(0, len(X), PARALLEL * BLOCK):
-            for part in on_all_cores(product, range(first, min(first + PARALLEL * BLOCK, len(X)), BLOCK)):
-                total += part
-    return total
+    total = np.zeros((X.shape[1], X.shape[1]))
+    return np.asarray(sum_on_all_cores(product, range(0, len(X), BLOCK), total=total))
 
 
 def moments(X: Array) -> State:

@@ -18,7 +18,7 @@ from imprint.kernels.decisions import (
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
 def each_engine(request, monkeypatch):
     limit = 0 if request.param else float("inf")
-    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=limit))
+    monkeypatch.setattr(cpu, "COMPILED_FROM", limit)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,7 +10,7 @@ from imprint.kernels.stacks import span_maxima, stacked
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=request.param))
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 @pytest.mark.parametrize("scores", [1, 99999])

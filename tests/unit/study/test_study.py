@@ -141,7 +141,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 @pytest.mark.parametrize("compiled", [0, float("inf")], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
-    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=compiled))
+    monkeypatch.setattr(cpu, "COMPILED_FROM", compiled)
     monkeypatch.setattr(evaluate, "PROXY_NUMBERS", held)
     monkeypatch.setattr(evaluate, "SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(

@@ -1,4 +1,4 @@
-"""Class maxima, kernel sums and nearest neighbours of tensors, computed on their device."""
+"""Class maxima and nearest neighbours of tensors, computed on their device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
-CHUNK = 2**27  # scores, kernels or distances held at once
+CHUNK = 2**27  # scores or distances held at once
 CLOSE = 1e-2
 """Squared distances below this share of the squared lengths are computed again, from differences."""
 PAIRS = 2**16  # differences held at once
@@ -39,33 +38,6 @@ def _maxima(scores: Tensor, sizes: list[int]) -> Tensor:
     if len(set(sizes)) == 1:
         return scores.view(len(scores), len(sizes), -1).amax(2)
     return torch.stack([part.amax(1) for part in torch.split(scores, sizes, dim=1)], dim=1)
-
-
-def kernel_sums(Q: Tensor, centre: Tensor, right: Tensor, by_class: Tensor) -> Tensor:
-    """Kernels of queries and lifted proxies, in the type of these, times the coefficients.  # (q, classes)
-
-    See `gaussian_process.gaussian`: the sums cancel, so in float32 only what kernels differ from their mean is summed.
-    """
-    rows = max(1, CHUNK // len(right))
-    narrow = by_class.dtype == torch.float32
-
-    def sums(q: Tensor) -> Tensor:
-        k = _kernels((q - centre).to(right.dtype), right)
-        if not narrow:
-            return k.to(by_class.dtype) @ by_class.T
-        common = k.mean(1, keepdim=True)
-        return ((k - common).to(by_class.dtype) @ by_class.T).double() + common * by_class.sum(1, dtype=torch.float64)
-
-    if Q.shape[1] != len(centre):
-        raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
-    with exact_float32():
-        return torch.cat([sums(q) for q in torch.split(Q, rows)])
-
-
-def _kernels(about: Tensor, right: Tensor) -> Tensor:
-    squares = about.double().square().sum(1, keepdim=True).to(about.dtype)
-    exponent = torch.addmm(right[:, -1], about, right[:, :-2].T)
-    return (exponent + squares * right[:, -2]).exp_()
 
 
 def nearest(Q: Tensor, W: Tensor, m: int, metric: str = "euclidean") -> tuple[Tensor, Tensor]:
