@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.gaussian_process.posterior import Posterior
+from imprint.gaussian_process.posterior import Posterior, solve
 from imprint.gaussian_process.scale import moments, scale
-from imprint.gaussian_process.update import solve
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.rows import squared_norms, unit_rows
 

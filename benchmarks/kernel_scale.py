@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from imprint.gaussian_process.update import added, removed, solve
+from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
 
@@ -41,9 +41,9 @@ def main(classes: int, exact: bool) -> None:
     old, new = labels < classes, labels == classes
     print("| what | elapsed | processor | peak memory |\n|---|---|---|---|")
     first = timed(f"solve, {classes:,} x {PROXIES}", lambda: solve(W[old], labels[old], noise[old], rate))
-    more = timed("add a class", lambda: added(first, W[new], labels[new], noise[new]))
-    less = timed("forget a class", lambda: removed(more, np.array([classes // 2])))
-    again = timed("forget another", lambda: removed(less, np.array([0])))
+    more = timed("add a class", lambda: add_classes(first, W[new], labels[new], noise[new]))
+    less = timed("forget a class", lambda: remove_classes(more, np.array([classes // 2])))
+    again = timed("forget another", lambda: remove_classes(less, np.array([0])))
     again.scores(Q)
     timed("1,000 queries", lambda: again.scores(Q))
     starts = np.arange(0, len(W), PROXIES)

@@ -151,8 +151,9 @@ def scores_of(clf, Q):
 @pytest.mark.parametrize("aggregator", DECIDERS)
 def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
     """Classes come, go, grow and come back between predictions; the answer is always that of a fresh model."""
-    for module in ("imprint.aggregators.kernel", "imprint.gaussian_process.update"):
-        monkeypatch.setattr(f"{module}.RESOLVED_ROWS", 5)  # so that a handful of proxies is corrected, not solved again
+    monkeypatch.setattr(
+        "imprint.gaussian_process.scale.RESOLVED_ROWS", 5
+    )  # so that a handful of proxies is corrected, not solved again
     X, y, Q = data(np.float64)
     parts = dict(generator="kmeans(k=4)", aggregator=aggregator, random_state=7)
     clf, rows = ImprintClassifier(**parts).fit(X[y < "cow"], y[y < "cow"]), {}

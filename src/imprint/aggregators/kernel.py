@@ -14,9 +14,8 @@ from imprint.core.memory import physical_memory
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
-from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.scale import differ, merge_moments, moments, variance
-from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, scale_for, solve
+from imprint.gaussian_process.posterior import Posterior, add_classes, remove_classes, solve
+from imprint.gaussian_process.scale import differ, is_updated, merge_moments, moments, scale_for, variance
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
@@ -119,16 +118,16 @@ class Kernel(Aggregator):
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
         """An exact solution on the same device is updated by the classes that changed, while s stays the same."""
         count, new, (system, s, _, _) = len(change.labels), change.added, change.prepared
-        if not isinstance(system, Posterior) or s != scale_for(sums, count) or count <= RESOLVED_ROWS:
+        if not isinstance(system, Posterior) or s != scale_for(sums, count) or not is_updated(count):
             return None
         moved = new is not None and new.weights.device != system.weights.device
         if moved or not _is_exact(system.weights, count, int(change.labels[-1]) + 1):
             return None
         with self._solving():
             if len(change.removed):
-                system = removed(system, change.removed)
+                system = remove_classes(system, change.removed)
             if new is not None:
-                system = added(system, new.weights, new.labels, self.noise_of(new, s))
+                system = add_classes(system, new.weights, new.labels, self.noise_of(new, s))
         return SolvedKernel(system, s, change.labels, class_weights(change, self.balance))
 
     @contextmanager

@@ -36,7 +36,7 @@ def centre_of(W: Any) -> Any:
     return cast(like(mean, W), dtype_name(W))
 
 
-def lift_queries(Q: Any, centre: Any, dtype: DTypeLike) -> Any:
+def lift_queries(Q: Any, centre: Any, dtype: DTypeLike = "float64") -> Any:
     """Rows [q, |q|^2, 1] about the centre.  # (n, d + 2)"""
     if Q.shape[1] != len(centre):
         raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
@@ -85,6 +85,13 @@ def kernel_rows(left: Any, right: Any) -> Any:
         np.exp(part, out=part)
 
     on_all_cores(fill, range(0, len(left), step))
+    return out
+
+
+def noisy_kernels(left: Any, right: Any, noise: Any) -> Any:
+    """The kernels of some rows among each other, plus their noise on the diagonal.  # (n, n)"""
+    out, index = kernel_rows(left, right), np.arange(len(left))
+    out[index, index] = 1 + noise
     return out
 
 

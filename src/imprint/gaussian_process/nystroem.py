@@ -16,9 +16,15 @@ import numpy as np
 from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
-from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
-from imprint.gaussian_process.posterior import Process
-from imprint.gaussian_process.update import targets_of
+from imprint.gaussian_process.gaussian import (
+    cast,
+    centre_of,
+    kernel_rows,
+    lift_proxies,
+    lift_queries,
+    noisy_kernels,
+)
+from imprint.gaussian_process.posterior import Process, targets_of
 from imprint.kernels.cpu import on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms
 
@@ -34,7 +40,6 @@ class Nystroem(Process):
     """A system solved by `solve_by_centres`. Coefficients and contributions are those of the centres."""
 
     rows: Array  # (m,) which proxies are centres
-    n_classes: int
     centre: Any  # (d,)
     lifted: Any  # (m, d + 2)
     by_class: Any  # (classes, m) coefficients
@@ -55,7 +60,7 @@ def solve_by_centres(
 ) -> Nystroem:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... in ascending order, and their noise.
 
-    `targets` are as for `imprint.gaussian_process.update.solve`.
+    `targets` are as for `imprint.gaussian_process.posterior.solve`.
 
     The centres are chosen at even steps through the proxies of every class, in proportion to their number, so they do
     not depend on the order in which classes were added.
@@ -63,10 +68,7 @@ def solve_by_centres(
     centre, rows, goal = centre_of(weights), choose_centres(labels, count), targets_of(labels, targets, weights)
     chosen = weights[like(rows, weights)]
     lifted, noise = lift_proxies(chosen, centre, rate), cast(like(noise, weights), "float64")
-    among = kernel_rows(lift_queries(chosen, centre, "float64"), lifted)
-    index = np.arange(len(rows))
-    among[index, index] = 1 + JITTER
-    prior = Factor.of(among)
+    prior = Factor.of(noisy_kernels(lift_queries(chosen, centre), lifted, JITTER))
     data = Factor.of(_estimated(prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]))
     kernels = _Kernels(weights, noise, centre, lifted)
 
@@ -77,7 +79,7 @@ def solve_by_centres(
 
     solution = conjugate_gradients(product, data.forward(prior.forward(kernels.transposed(goal))))
     by_class = prior.backward(data.backward(solution))
-    return Nystroem(rows, len(goal), centre, lifted, by_class, prior, data)
+    return Nystroem(rows, centre, lifted, by_class, prior, data)
 
 
 def choose_centres(labels: Array, count: int) -> Array:

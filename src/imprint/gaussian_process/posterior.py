@@ -1,23 +1,39 @@
-"""A Gaussian process whose observations are clusters: proxies that decide together, by one linear system.
+"""A Gaussian process whose observations are clusters: one linear system over all proxies.
 
 Each proxy is a noisy observation of its class; its noise falls with the rows it represents and grows with their spread.
 With K = exp(-rate |w_i - w_j|^2), the noise N on the diagonal and Y one column per class, a query q has the scores
 k(q) A, A = (K + N)^-1 Y.
+
+When classes are added or removed, nothing is factored again, and the system before is shared, not changed: added rows
+extend the factor, removed rows are eliminated by their block of the inverse, and both correct the coefficients by a
+product as thin as they are few. Arrays are NumPy's or torch's, like the weights.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, joined, like, namespace, to_numpy
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import Factor, block_rows
-from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
+from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
+from imprint.gaussian_process.gaussian import (
+    cast,
+    centre_of,
+    for_float32,
+    kernel_rows,
+    kernel_sums,
+    lift_proxies,
+    lift_queries,
+    noisy_kernels,
+)
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
+
+REMOVED_SHARE = 8
+"""The system is solved again once more than one in this number of rows of the factor belongs to a removed class."""
 
 
 class Process(ABC):
@@ -73,20 +89,20 @@ class Process(ABC):
         parts, step = [], block_rows(self.lifted)
         with one_blas_thread():
             for start in range(0, len(Q), step):
-                k = kernel_rows(lift_queries(Q[start : start + step], self.centre, "float64"), self.lifted)
+                k = kernel_rows(lift_queries(Q[start : start + step], self.centre), self.lifted)
                 parts.append((1 - self._explained(k)).clip(0) ** 0.5)
         return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
-        left = lift_queries(like(Q, self.centre), self.centre, "float64")
+        left = lift_queries(like(Q, self.centre), self.centre)
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
         return np.asarray(k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order])
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
-    """A system over all proxies, solved by `imprint.gaussian_process.update.solve`.
+    """A system over all proxies, solved by `solve`.
 
     The rows of the factor stay in the order in which they were added, also those of removed classes (their coefficients
     are zero).
@@ -96,7 +112,6 @@ class Posterior(Process):
     labels: Array  # (rows,) class of each, -1 for removed ones
     noise: Any  # (rows,)
     rate: float
-    n_classes: int
     centre: Any  # (d,)
     factor: Factor  # of K + N over all rows
     by_class: Any  # (classes, rows) A', zero for removed rows
@@ -118,6 +133,114 @@ class Posterior(Process):
             return squared_norms(self.factor.forward(k))
         k[:, self.removed_rows] = 0
         B = k @ self.removed_columns.T
-        block = self.removed_columns[:, self.removed_rows]  # of the inverse, over the removed rows
-        lost = (namespace(k).linalg.solve(block, B.T).T * B).sum(axis=1)
+        lost = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(axis=1)
         return squared_norms(self.factor.forward(k)) - lost
+
+    @property
+    def _removed_block(self) -> Any:
+        """The block of (K + N)^-1 over the removed rows.  # (removed, removed)"""
+        return self.removed_columns[:, self.removed_rows]
+
+    def without_removed(self, B: Any) -> Any:
+        """Solutions over the rows that are not removed, from solutions B over all rows of the factor."""
+        if not len(self.removed_rows):
+            return B
+        live = B - namespace(B).linalg.solve(self._removed_block, B[:, self.removed_rows].T).T @ self.removed_columns
+        live[:, self.removed_rows] = 0
+        return live
+
+
+def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None) -> Posterior:
+    """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
+
+    With `targets` (p, labels), a proxy observes these values in the place of 1 for its class and 0 for the others.
+    Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
+    """
+    centre, noise = centre_of(weights), cast(like(noise, weights), "float64")
+    right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
+    for start in range(0, len(weights), step):
+        rows = slice(start, start + step)
+        left = lift_queries(weights[rows], centre)
+        factor = factor.extended(kernel_rows(left, right[:start]), noisy_kernels(left, right[rows], noise[rows]))
+    by_class = factor.solve(targets_of(labels, targets, weights))
+    none = np.empty(0, dtype=np.intp)
+    no_columns = zeros_like((0, len(weights)), weights)
+    return Posterior(weights, labels, noise, rate, centre, factor, by_class, none, no_columns)
+
+
+def add_classes(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posterior:
+    """The system with new classes; `labels` are their positions among all classes afterwards."""
+    new = np.unique(labels)
+    n_classes = len(system.by_class) + len(new)
+    positions = np.append(np.setdiff1d(np.arange(n_classes), new), -1)  # of earlier classes; the last for removed rows
+    noise = cast(like(noise, weights), "float64")
+    left = lift_queries(weights, system.centre)
+    coupling = kernel_rows(left, system.lifted)  # (new, rows)
+    corner = noisy_kernels(left, lift_proxies(weights, system.centre, system.rate), noise)
+    larger = replace(
+        system,
+        weights=joined([system.weights, weights]),
+        labels=np.concatenate([positions[system.labels], labels]),
+        noise=joined([system.noise, noise]),
+        factor=system.factor.extended(coupling, corner),
+    )
+    if not len(system.removed_rows) and n_classes <= len(labels):  # fewer right-hand sides than new rows
+        by_class = larger.factor.solve(one_hot(larger.labels, n_classes, weights))
+        return replace(larger, by_class=by_class, removed_columns=zeros_like((0, len(larger.labels)), weights))
+    with one_blas_thread():
+        across = system.factor.solve(coupling + 0)
+        removed_columns = _bordered(system.removed_columns, 0, coupling, across, corner)
+        before = zeros_like((n_classes, len(system.labels)), weights)
+        before[like(positions[:-1], before)] = system.by_class
+        targets = one_hot(labels, n_classes, weights)
+        by_class = _bordered(before, targets, coupling, system.without_removed(across), corner)
+    return replace(larger, by_class=by_class, removed_columns=removed_columns)
+
+
+def _bordered(solutions: Any, targets: Any, coupling: Any, across: Any, corner: Any) -> Any:
+    """Solutions of a system, continued to the system with new rows that have these targets.
+
+    `coupling` (new, rows) and `corner` (new, new) are the new rows of the system; `across` are the solutions for
+    `coupling` as right-hand sides.
+    """
+    complement = corner - coupling @ across.T  # the Schur complement of the new rows
+    last = namespace(across).linalg.solve(complement, (targets - solutions @ coupling.T).T).T
+    return namespace(across).concatenate([solutions - last @ across, last], axis=1)
+
+
+def remove_classes(system: Posterior, classes: Array) -> Posterior:
+    """The system without some of its classes; the positions of the others close up."""
+    n_classes = len(system.by_class)
+    remaining = np.setdiff1d(np.arange(n_classes), classes)
+    positions = np.full(n_classes + 1, -1)  # the last for rows removed before
+    positions[remaining] = np.arange(len(remaining))
+    leaving = np.flatnonzero(np.isin(system.labels, classes))
+    removed_rows = np.concatenate([system.removed_rows, leaving])
+    smaller = replace(system, labels=positions[system.labels], removed_rows=removed_rows)
+    if len(removed_rows) * REMOVED_SHARE > len(system.labels):
+        rows = smaller.order
+        return solve(system.weights[rows], smaller.labels[rows], system.noise[rows], system.rate)
+    unit = zeros_like((len(leaving), len(system.labels)), system.by_class)
+    unit[np.arange(len(leaving)), leaving] = 1
+    with one_blas_thread():
+        columns = system.factor.solve(unit)
+        removed_columns = joined([system.removed_columns, columns])
+        columns = system.without_removed(columns)
+        by_class = system.by_class[like(remaining, columns)]
+        by_class -= namespace(columns).linalg.solve(columns[:, leaving], by_class[:, leaving].T).T @ columns
+        by_class[:, leaving] = 0
+    return replace(smaller, by_class=by_class, removed_columns=removed_columns)
+
+
+def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
+    """Targets of proxies, by default the one-hot targets of their classes, as rows where x lies."""
+    if targets is None:
+        return one_hot(labels, int(labels.max()) + 1, x)
+    return like(np.array(targets.T, dtype=np.float64, order="C"), x)
+
+
+def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
+    """Y', float64, where x lies; zero for rows of removed classes.  # (classes, rows)"""
+    Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
+    Y[like(labels[live], x), like(live, x)] = 1
+    return Y

@@ -13,6 +13,8 @@ from imprint.core.arrays import dtype_name, namespace
 from imprint.core.types import Array, State
 from imprint.kernels.rows import centred_moments
 
+RESOLVED_ROWS = 4096
+"""Proxies up to which a system is solved again when classes are added or removed; larger systems are updated."""
 ROUNDING = 2.0**-70
 """Standard deviations below this share of the largest mean are rounding."""
 CANCELLED = 1e-12
@@ -77,6 +79,16 @@ def rounded_scale(s: float) -> float:
     (1.189207115002721, 1.0)
     """
     return float(2 ** (np.round(4 * np.log2(s)) / 4))
+
+
+def scale_for(sums: State, count: int) -> float:
+    """The scale of distances between this number of proxies, rounded where the system is updated."""
+    return rounded_scale(scale(sums)) if is_updated(count) else scale(sums)
+
+
+def is_updated(count: int) -> bool:
+    """Whether the system of this number of proxies is updated when classes are added or removed."""
+    return count > RESOLVED_ROWS
 
 
 def differ(W: Any) -> bool:

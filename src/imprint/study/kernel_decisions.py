@@ -18,7 +18,7 @@ from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
-from imprint.gaussian_process.update import scale_for
+from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import with_mass
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms

@@ -8,11 +8,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from imprint.gaussian_process import nystroem, update
+from imprint import ImprintClassifier
+from imprint.gaussian_process import nystroem
 from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
+from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
 from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
-from imprint.gaussian_process.update import added, removed, solve
 
 RATE = 0.04
 
@@ -38,12 +39,6 @@ def agree(system, W, labels, noise, Q):
     np.testing.assert_allclose(system.doubt(Q), doubts.reshape(len(Q), -1)[:, 0], atol=1e-9)
 
 
-@pytest.fixture
-def by_blocks(monkeypatch):
-    """Correct systems of every size by the block formulas."""
-    monkeypatch.setattr(update, "RESOLVED_ROWS", 0)
-
-
 @pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
 def test_equals_a_gaussian_process(classes, per_class):
     W, labels, noise, Q = drawn(classes, per_class)
@@ -62,57 +57,55 @@ def test_classes_come_and_go_exactly(steps):
     def places(classes):
         return np.searchsorted(present, labels[rows(classes)])
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(update, "RESOLVED_ROWS", 0)
-        system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
-        for comes, draw in steps:
-            absent = sorted(set(range(70)) - set(present))
-            if comes:
-                new = [absent[draw % len(absent)], absent[-1]]
-                present = sorted({*present, *new})
-                system = added(system, W[rows(new)], places(new), noise[rows(new)])
-            else:
-                place = draw % len(present)
-                del present[place]
-                system = removed(system, [place])
+    system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
+    for comes, draw in steps:
+        absent = sorted(set(range(70)) - set(present))
+        if comes:
+            new = [absent[draw % len(absent)], absent[-1]]
+            present = sorted({*present, *new})
+            system = add_classes(system, W[rows(new)], places(new), noise[rows(new)])
+        else:
+            place = draw % len(present)
+            del present[place]
+            system = remove_classes(system, [place])
     agree(system, W[rows(present)], places(present), noise[rows(present)], Q)
     fresh = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
     np.testing.assert_allclose(system.coefficients, fresh.coefficients, atol=1e-9)
     np.testing.assert_allclose(system.contributions(Q, np.arange(150) % 5), fresh.contributions(Q, np.arange(150) % 5))
 
 
-@pytest.mark.usefixtures("by_blocks")
 def test_a_change_leaves_the_system_before_as_it_was_and_shares_its_factor():
     W, labels, noise, Q = drawn(60, 20)
     first = solve(W, labels, noise, RATE)
     scores, blocks = first.scores(Q), [block.copy() for block in first.factor.left]
-    more = removed(added(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4])
+    more = remove_classes(add_classes(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4])
     assert more.factor.left[0] is first.factor.left[0]
     assert more.factor.left[1] is first.factor.left[1]
     assert all(np.array_equal(a, b) for a, b in zip(blocks, first.factor.left))
     assert np.array_equal(scores, first.scores(Q))
 
 
-@pytest.mark.usefixtures("by_blocks")
 def test_factored_again_once_much_has_gone():
     W, labels, noise, _ = drawn(40, 5)
     system = solve(W, labels, noise, RATE)
     sizes = []
     for _ in range(7):
-        system = removed(system, [0])
+        system = remove_classes(system, [0])
         sizes.append(len(system.factor))
     assert sizes == [200, 200, 200, 200, 200, 170, 170]
 
 
 def test_small_systems_are_solved_again_bit_for_bit():
-    W, labels, noise, Q = drawn(9, 20)
+    W, labels, _, Q = drawn(9, 20)
     kept = labels != 4
-    less = removed(solve(W, labels, noise, RATE), [4])
-    assert np.array_equal(
-        less.scores(Q), solve(W[kept], labels[kept] - (labels[kept] > 4), noise[kept], RATE).scores(Q)
-    )
-    again = added(less, W[~kept], labels[~kept], noise[~kept])
-    assert np.array_equal(again.scores(Q), solve(W, labels, noise, RATE).scores(Q))
+    parts = dict(generator="all", aggregator="kernel", random_state=0)
+    model = ImprintClassifier(**parts).fit(W, labels)
+    model.decision_function(Q)
+    fresh = ImprintClassifier(**parts).fit(W[kept], labels[kept])
+    assert np.array_equal(model.forget(4).decision_function(Q), fresh.decision_function(Q))
+    unseen = ImprintClassifier(**parts).fit(W[kept], labels[kept]).partial_fit(W[~kept], labels[~kept])
+    model.partial_fit(W[~kept], labels[~kept])
+    assert np.array_equal(model.decision_function(Q), unseen.decision_function(Q))
 
 
 def test_contributions_sum_to_the_score():

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from imprint.gaussian_process import update
 from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
-from imprint.gaussian_process.update import added, removed, solve
+from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
 
 torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
 RATE = 0.04
@@ -50,15 +49,14 @@ def test_solve(device):
 
 @pytest.mark.parametrize("block", [16, 2048])
 def test_classes_are_added_and_removed(device, block, monkeypatch):
-    monkeypatch.setattr(update, "RESOLVED_ROWS", 0)
     monkeypatch.setattr("imprint.gaussian_process.cholesky.DEVICE_BLOCK", block)
 
     def changed(rows):
         old, new, last = LABELS < 7, LABELS == 7, LABELS == 8
-        system = removed(solve(rows[old], LABELS[old], NOISE[old], RATE), np.array([2]))
-        system = added(system, rows[new], LABELS[new] - 1, NOISE[new])
-        system = added(removed(system, np.array([0])), rows[last], LABELS[last] - 2, NOISE[last])
-        return added(system, rows[:20] + 1, np.full(20, 7), NOISE[:20])
+        system = remove_classes(solve(rows[old], LABELS[old], NOISE[old], RATE), np.array([2]))
+        system = add_classes(system, rows[new], LABELS[new] - 1, NOISE[new])
+        system = add_classes(remove_classes(system, np.array([0])), rows[last], LABELS[last] - 2, NOISE[last])
+        return add_classes(system, rows[:20] + 1, np.full(20, 7), NOISE[:20])
 
     agree(changed(torch.from_numpy(W).to(device)), changed(W), device)
 

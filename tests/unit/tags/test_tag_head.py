@@ -16,7 +16,7 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.export import export
 from imprint.gaussian_process.nystroem import Nystroem
-from imprint.gaussian_process.update import solve
+from imprint.gaussian_process.posterior import solve
 from imprint.tags import calibration as tags
 
 ALL = dict(generator="all", aggregator="kernel(noise=0.5)")
