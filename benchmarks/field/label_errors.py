@@ -18,7 +18,7 @@ from tables import parser_of, print_comparison
 
 from imprint import recipe, recipes
 from imprint.calibration import OutOfFold, out_of_fold
-from imprint.evaluation import label_errors as rule
+from imprint.evaluation import inspection as rule
 from imprint.method import Method
 
 METHOD = Method.of(**recipes.describe("kernel").parts())

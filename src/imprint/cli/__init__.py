@@ -1,19 +1,15 @@
 """The command line. Every file in `commands` is one command; the other files are what they share."""
 
-import gc
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
 STOPPED = 130  # the exit code after Ctrl-C
-GC_THRESHOLD = 20_000
-"""Allocations between two garbage collections, instead of 700: imported objects stay, and collections are slow."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong usage or input, 130 stopped."""
-    gc.set_threshold(GC_THRESHOLD)
     try:
         from imprint.cli.run import run
 

@@ -41,34 +41,26 @@ def run(args: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # characters that the terminal's encoding does not have
     if not debug:
         sys.excepthook = _print_one_line
-    try:
-        return _call(words)
+    try:  # calling a Typer would set its own excepthook
+        code = application().main(args=words, prog_name="imprint", standalone_mode=False) or 0
+    except UsageError as e:
+        _explain(e)
+        return REFUSED
     except ImprintError as e:
         if debug:
             raise
         terminal.fail(_with_options(str(e), words))
         return FAILED if isinstance(e, UnreadableInput) else REFUSED
-
-
-def _call(words: list[str]) -> int:
-    try:  # calling a Typer would set its own excepthook
-        result = application().main(args=words, prog_name="imprint", standalone_mode=False)
-        code = result if isinstance(result, int) else 0
-    except SystemExit as e:
-        code = e.code if isinstance(e.code, int) else FAILED
-    except UsageError as e:
-        _explain(e)
-        code = REFUSED
+    if code == cli.STOPPED:  # typer's exit code after Ctrl-C
+        raise KeyboardInterrupt
     try:
         sys.stdout.flush()
     except OSError as e:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(e, BrokenPipeError):  # a closed pipe (`imprint ... | head`) is not reported
             terminal.fail(f"Cannot write to standard output: {e.strerror}.")
-        return code or FAILED
-    if code == cli.STOPPED:  # typer's exit code after Ctrl-C
-        raise KeyboardInterrupt
-    return code
+        code = code or FAILED
+    return int(code)
 
 
 def _explain(error: Any) -> None:

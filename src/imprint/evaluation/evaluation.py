@@ -1,17 +1,19 @@
-"""Accuracy of a model, measured on labelled rows."""
+"""The accuracy of a model: expected from cross-validation, and measured on labelled rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration import calibration_error
+from imprint.calibration import CrossValidation, OutOfFold, calibration_error
+from imprint.calibration.caveats import caveats
 from imprint.core.errors import ParameterError
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
-from imprint.head import check_label_types
+from imprint.head import Decider, check_label_types
+from imprint.tags import TagHead
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Mistake(NamedTuple):
 class Evaluation(JsonResult):
     """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
 
+    main_figures: ClassVar[tuple[str, ...]] = ("accuracy",)
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that have rows
     rows: int
@@ -76,6 +79,10 @@ class Evaluation(JsonResult):
     predicted: Array = field(repr=False, compare=False)  # (n,) for each row, the index of the predicted class
     confidence: Array = field(repr=False, compare=False)  # (n,) for each row, the probability of the predicted class
     wrong: list[int] = field(repr=False, compare=False)  # the misclassified rows, in the order of `mistakes`
+
+    def summary(self) -> str:
+        """The accuracy and the number of correct rows in one line."""
+        return f"Accuracy {percent(self.accuracy)} ({self.rows - len(self.wrong):,} of {self.rows:,} correct)"
 
 
 def evaluation(
@@ -98,13 +105,13 @@ def evaluation(
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
     check_label_types("evaluation(): the data have", y.dtype, classes.dtype)
-    labels = np.union1d(classes, y)
-    truth, answers, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)]), len(labels)
-    confusion = np.bincount(truth * C + answers, minlength=C * C).reshape(C, C)
-    correct, confidence = truth == answers, P.max(axis=1)
-    plain, wrong = labels.tolist(), sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
+    labels, best, confidence = np.union1d(classes, y), P.argmax(axis=1), P.max(axis=1)
+    truth, predicted, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[best]), len(labels)
+    confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
+    plain, correct = labels.tolist(), truth == predicted
+    wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
     counts = zip(plain, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
-    per_class = [PerClass(c, rows, ratio(hits, rows), ratio(hits, answered)) for c, hits, rows, answered in counts]
+    per_class = [PerClass(c, rows, ratio(hits, rows), ratio(hits, answers)) for c, hits, rows, answers in counts]
     return Evaluation(
         accuracy=float(correct.mean()),
         balanced_accuracy=float(np.mean([c.recall for c in per_class if c.recall is not None])),
@@ -112,13 +119,13 @@ def evaluation(
         classes=plain,
         confusion=confusion.tolist(),
         per_class=per_class,
-        calibration_error=calibration_error(P, np.where(correct, P.argmax(axis=1), -1)),
-        mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
+        calibration_error=calibration_error(P, np.where(correct, best, -1)),
+        mistakes=[Mistake(names[i], plain[truth[i]], plain[predicted[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
         unknown=np.setdiff1d(y, classes).tolist(),
         truth=truth,
-        predicted=answers,
+        predicted=predicted,
         confidence=confidence,
         wrong=wrong,
     )
@@ -158,3 +165,52 @@ def ratio(part: int, whole: int) -> float | None:
 def percent(share: float) -> str:
     """`98.1 %`."""
     return f"{100 * share:.1f} %"
+
+
+def describe_expected(head: Decider, inputs: str) -> list[str]:
+    """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
+    if isinstance(head, TagHead):
+        return _describe_tags(head, inputs)
+    folds = head.imprinted.folds
+    if not head.calibrated or not isinstance(folds, CrossValidation):
+        return []
+    calibration = folds.calibration
+    if len(head) == 1:
+        return ["Expected accuracy: not available with one class; add a second class."]
+    if not np.isfinite(calibration.expected_accuracy):
+        return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
+    low, high = (100 * end for end in calibration.expected_interval)
+    accuracy = percent(calibration.expected_accuracy)
+    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
+    return lines + _weaknesses(folds.answers, calibration.expected_accuracy, inputs)
+
+
+def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
+    """The pair of classes that is confused most, and the class with the lowest recall."""
+    labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
+    confusion = np.bincount(answers.true[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
+    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
+    np.fill_diagonal(shares, 0)
+    lines, (a, b) = [], divmod(int(shares.argmax()), C)
+    if shares[a, b] > 0:
+        lines.append(f"Most confused: {labels[a]} predicted as {labels[b]} ({percent(shares[a, b])} of {labels[a]}).")
+    rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
+    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
+    if not recall[c] >= expected_accuracy:
+        known = "too few to measure recall" if np.isnan(recall[c]) else f"recall {percent(recall[c])}"
+        lines.append(f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {known}).")
+    return lines
+
+
+def _describe_tags(head: TagHead, inputs: str) -> list[str]:
+    """What leave-one-out predictions tell about a model of tags, and the label that needs more rows."""
+    calibration, rows = head.calibration, head.rows_per_class
+    present = np.flatnonzero(rows)
+    precision, f1 = calibration.average_precision[present].mean(), calibration.f1[present].mean()
+    worst = present[np.lexsort((rows[present], calibration.f1[present]))[0]]
+    count, share = round(float(rows[worst])), percent(float(calibration.f1[worst]))
+    return [
+        f"Expected (leave-one-out): mean average precision {percent(precision)}, macro F1 {percent(f1)}.",
+        f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1 {share}).",
+    ]

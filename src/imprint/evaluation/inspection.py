@@ -2,22 +2,46 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint import recipes
 from imprint.active.suggestions import NEAR_DUPLICATE, ROUNDING
+from imprint.calibration import out_of_fold
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.evaluation.evaluation import JsonResult, unreadable
-from imprint.evaluation.label_errors import Suspect, suspects, tag_suspects
+from imprint.head import Head
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
+from imprint.kernels.softmax import softmax
+from imprint.method import Method
+from imprint.tags import TagHead
+from imprint.tags.calibration import leave_one_out
+from imprint.tags.head import default_method, predicted_sets
 
 NEIGHBOURS = 6
 COMPONENTS = 50
 ROWS_PER_COMPONENT = 10
 OUTLIER = 3.0  # minimum number of robust standard deviations above the median distance of an outlier
+RECIPE = "kernel"
+SHRINKAGE = 0.5  # share of the scores' mean variance that is added to each variance, so that few rows suffice
+IMPLAUSIBLE = 0.005  # maximum probability of the label of a listed row
+CONFIDENT = 0.98  # minimum probability of the suggested class of a typical row, relative to the highest of all rows
+TYPICAL = 0.3  # a row is typical of a class if its score exceeds this share of the scores of the rows with that label
+IMPLAUSIBLE_TAG = 0.05  # maximum probability that a tag of a listed row is present, or absent, as the data say
+LIKELY_TAG = 0.5  # minimum probability of a tag that is suggested
+
+
+class Suspect(NamedTuple):
+    """A label to check: the suggested class, its calibrated probability, and the `score` by which rows are sorted."""
+
+    path: str
+    label: Any
+    suggested: Any
+    probability: float
+    score: float
 
 
 @dataclass(frozen=True)
@@ -33,26 +57,20 @@ class Inspection(JsonResult):
 
 
 def inspect_rows(
-    X: Array,
-    y: Array,
-    names: Sequence[str],
-    skipped: Sequence[Skipped] = (),
-    tags: tuple[Any, ...] | None = None,
+    X: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = (), tags: tuple[Any, ...] | None = None
 ) -> Inspection:
     """Find label errors, duplicates and outliers among labelled embeddings.
 
     Labels are compared with the predictions of five cross-validation models; classes with one row are not. Label
     sets `y` of the labels `tags` are compared with leave-one-out predictions.
     """
-    groups = duplicates(X)
-    conflicting = [group for group in groups if len(np.unique(y[group])) > 1]
-    ordered = [*conflicting, *(group for group in groups if group not in conflicting)]
+    groups = sorted(duplicates(X), key=lambda group: len(np.unique(y[group])) == 1)
     return Inspection(
         mislabelled=suspects(X, y, names) if tags is None else tag_suspects(X, y, tags, names),
-        duplicates=[[names[i] for i in group] for group in ordered],
+        duplicates=[[names[i] for i in group] for group in groups],
         outliers=[names[i] for i in outliers(X)],
         unreadable=unreadable(skipped),
-        conflicts=len(conflicting),
+        conflicts=sum(len(np.unique(y[group])) > 1 for group in groups),
     )
 
 
@@ -101,3 +119,94 @@ def outliers(X: Array) -> list[int]:
     above = logarithms - np.median(logarithms)
     limit = OUTLIER * 1.4826 * float(np.median(np.abs(above)))
     return [i for i in np.argsort(-above, kind="stable").tolist() if above[i] > limit > 0]
+
+
+def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
+    """Rows that out-of-fold predictions assign to another class, the highest score first."""
+    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[index] > 1)
+    if np.sum(counts > 1) < 2:
+        return []
+    answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
+    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
+    return [
+        Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
+        for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)
+    ]
+
+
+def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[str]) -> list[Suspect]:
+    """Rows with a tag whose leave-one-out probability is tiny, or without one that is all but certain."""
+    head = TagHead(Head(default_method(), 0, X.dtype), labels).learn(X, y)
+    order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")  # of the proxies
+    predictions = leave_one_out(head)
+    P, Y = head.probabilities(predictions.scores), predictions.targets
+    stated = np.where(Y == 1, P, 1 - P)
+    better = np.where(stated < IMPLAUSIBLE_TAG, 1 - Y, Y) | (P >= LIKELY_TAG)
+    listed = []
+    for i in np.flatnonzero((stated.min(axis=1) < IMPLAUSIBLE_TAG) & better.any(axis=1) & (better != Y).any(axis=1)):
+        c = int(stated[i].argmin())
+        given, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
+        row, score = order[predictions.rows[i]], -float(np.log(stated[i, c]))
+        listed.append(Suspect(names[row], given, suggested, float(1 - stated[i, c]), round(score, 3)))
+    return sorted(listed, key=lambda one: -one.score)
+
+
+def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Array) -> list[tuple[int, int, float]]:
+    """Rows whose label is probably wrong: row, column of the suggested class, and score, the highest score first.
+
+    S, shares and P (n, C) are out-of-fold scores, uncalibrated and calibrated probabilities, `labels` (n,) the columns
+    of the labels, and `assessed` (n,) tells which rows have predictions.
+
+    A wrongly labelled row is an ordinary row of another class: with probability 1 - `TYPICAL`, its score in that class
+    exceeds a share `TYPICAL` of the scores of the rows of that class. A row that is merely hard is typical of no class.
+    So the number of wrong labels is estimated from the rows that are typical of another class, as Storey estimates the
+    number of false hypotheses from p-values, and that many rows are listed.
+    """
+    rows = np.flatnonzero(assessed & np.isfinite(S).all(axis=1))
+    S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
+    best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
+    candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
+    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
+    count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
+    order = np.flatnonzero(candidates)
+    order = order[np.argsort(-scores[order], kind="stable")][:count]
+    return list(zip(rows[order].tolist(), best[order].tolist(), scores[order].tolist()))
+
+
+def label_error_scores(S: Array, shares: Array, labels: Array) -> Array:
+    """Minus the logarithm of the probability of each label; higher means more suspect.  # (n,)
+
+    Two estimates of that probability are averaged: the out-of-fold probability, and the posterior of the label given
+    all scores, by linear discriminant analysis. The second takes into account which classes are often confused.
+    """
+    rows = np.arange(len(labels))
+    posterior = _discriminant_analysis(S, labels)[rows, labels]
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(-(np.log(shares[rows, labels].astype(np.float64) + tiny) + np.log(posterior + tiny)) / 2)
+
+
+def _typicality(S: Array, labels: Array, columns: Array) -> Array:
+    """The share of the rows of class `columns[i]` whose score in that class is at most that of row i.  # (n,)"""
+    shares = np.zeros(len(S))
+    for c in np.unique(columns):
+        scores, rows = np.sort(S[labels == c, c]), columns == c
+        shares[rows] = np.searchsorted(scores, S[rows, c], side="right") / max(len(scores), 1)
+    return shares
+
+
+def _discriminant_analysis(S: Array, labels: Array) -> Array:
+    """Posterior of every label given the scores: normal scores around each class mean with one covariance."""
+    S = S.astype(np.float64)
+    counts = np.bincount(labels, minlength=S.shape[1])
+    means = np.zeros((S.shape[1], S.shape[1]))
+    np.add.at(means, labels, S)
+    means /= np.maximum(counts, 1)[:, None]
+    residuals = S - means[labels]
+    covariance = residuals.T @ residuals / len(S)
+    variance = np.trace(covariance) / len(covariance)
+    covariance[np.diag_indices(len(covariance))] += SHRINKAGE * variance + np.finfo(np.float64).tiny
+    axes = np.linalg.solve(covariance, means.T)  # (C, C)
+    fit = S @ axes - np.sum(means.T * axes, axis=0) / 2
+    return softmax(np.where(counts > 0, fit, -np.inf))

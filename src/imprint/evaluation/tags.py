@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class TagMistake(NamedTuple):
 class TagEvaluation(JsonResult):
     """Results of a model of tags on labelled rows. Means are over the labels that some row has."""
 
+    main_figures: ClassVar[tuple[str, ...]] = ("accuracy", "mean_average_precision", "macro_f1", "micro_f1")
     mean_average_precision: float
     macro_f1: float
     micro_f1: float
@@ -53,9 +54,9 @@ class TagEvaluation(JsonResult):
     reliability: list[tuple[int, float, float]] = field(repr=False)
 
     def summary(self) -> str:
-        """The three figures in one line."""
-        figures = percent(self.mean_average_precision), percent(self.macro_f1), percent(self.micro_f1)
-        return "mean average precision {}, macro F1 {}, micro F1 {}".format(*figures)
+        """The means over the labels in one line."""
+        f1 = f"macro F1 {percent(self.macro_f1)}, micro F1 {percent(self.micro_f1)}"
+        return f"Mean average precision {percent(self.mean_average_precision)}, {f1}"
 
 
 def tag_evaluation(
@@ -66,11 +67,12 @@ def tag_evaluation(
     unknown = sorted(stated - set(map(str, head.labels)))
     labels, extra = [*head.labels, *unknown], ((0, 0), (0, len(unknown)))
     S = np.asarray(head.scores(X.astype(head.imprinted.dtype, copy=False)))
-    Y, P = indicator(y.tolist(), labels), np.pad(head.probabilities(S), extra)
-    predicted = np.pad(head.calibration.thresholds <= S, extra)
-    precisions, f1, present = average_precision(P, Y), f1_scores(predicted, Y), Y.any(axis=0)
-    both, differ, bins = (predicted & (Y == 1)).sum(axis=0), predicted != (Y == 1), reliability(P.ravel(), Y.ravel())
-    error = np.where(differ, np.abs(Y - P), 0).max(axis=1)
+    P, predicted = np.pad(head.probabilities(S), extra), np.pad(head.calibration.thresholds <= S, extra)
+    truth = indicator(y.tolist(), labels) == 1
+    precisions, f1, present = average_precision(P, truth), f1_scores(predicted, truth), truth.any(axis=0)
+    rows, answers, hits = (M.sum(axis=0).tolist() for M in (truth, predicted, truth & predicted))
+    differ, bins = predicted != truth, reliability(P.ravel(), truth.ravel())
+    error = np.where(differ, np.abs(truth - P), 0).max(axis=1)
     wrong = [i for i in np.argsort(-error, kind="stable").tolist() if differ[i].any()]
 
     def labels_of(row: Array) -> list[str]:
@@ -79,16 +81,23 @@ def tag_evaluation(
     return TagEvaluation(
         mean_average_precision=float(np.mean(precisions[present])) if present.any() else 0.0,
         macro_f1=float(np.mean(f1[present])) if present.any() else 0.0,
-        micro_f1=float(f1_scores(predicted.reshape(-1, 1), Y.reshape(-1, 1))[0]),
-        accuracy=1 - len(wrong) / len(Y),
-        rows=len(Y),
+        micro_f1=float(f1_scores(predicted.reshape(-1, 1), truth.reshape(-1, 1))[0]),
+        accuracy=1 - len(wrong) / len(y),
+        rows=len(y),
         labels=labels,
         per_label=[
-            PerLabel(label, int(n), float(ap) if n else None, float(f), ratio(b, k), ratio(b, n))
-            for label, n, ap, f, b, k in zip(labels, Y.sum(axis=0), precisions, f1, both, predicted.sum(axis=0))
+            PerLabel(
+                label,
+                rows[c],
+                average_precision=float(precisions[c]) if rows[c] else None,
+                f1=float(f1[c]),
+                precision=ratio(hits[c], answers[c]),
+                recall=ratio(hits[c], rows[c]),
+            )
+            for c, label in enumerate(labels)
         ],
         calibration_error=sum(n * abs(p - share) for n, p, share in bins) / P.size,
-        mistakes=[TagMistake(names[i], labels_of(Y[i]), labels_of(predicted[i]), float(error[i])) for i in wrong],
+        mistakes=[TagMistake(names[i], labels_of(truth[i]), labels_of(predicted[i]), float(error[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=unknown,
         reliability=bins,

@@ -13,7 +13,7 @@ from imprint.calibration import Calibration
 from imprint.calibration.caveats import caveats
 from imprint.calibration.estimates import wilson
 from imprint.evaluation import Evaluation
-from imprint.evaluation.label_errors import label_errors
+from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
 from imprint.modalities.image import read_picture
 from imprint.modalities.sound import Recording

@@ -221,7 +221,7 @@ def test_fit_announces_the_train_and_test_parts_before_it_starts(imprint, photos
     first, second, *rest = done.err.splitlines()
     assert first.endswith("(both), by raw.")
     assert second == "The data have a train and a test part: this uses train; test is for evaluation."
-    assert any(line.startswith("On the test part: ") for line in rest)
+    assert any(line.endswith(" on the test part.") for line in rest)
 
 
 def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, photos, tmp_path):
@@ -232,7 +232,7 @@ def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, phot
     done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", *RAW)
     assert done.code == 1
     assert f"Skipped {bad}: " in done.err
-    assert "On the test part: 100.0 % correct, 15 of 15." in done.err
+    assert "Accuracy 100.0 % (15 of 15 correct) on the test part." in done.err
 
 
 def test_commands_pass_on_the_device_and_whether_to_cache(imprint, photos, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.core.errors import SmallSampleWarning
-from imprint.evaluation.expected import describe_expected
+from imprint.evaluation.evaluation import describe_expected
 
 
 @pytest.fixture(autouse=True)

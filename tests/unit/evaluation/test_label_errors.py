@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from imprint.evaluation.label_errors import label_error_scores, label_errors
+from imprint.evaluation.inspection import label_error_scores, label_errors
 
 
 def scores_with_planted_labels(seed=0, n=600, classes=6, planted=30):

@@ -6,7 +6,7 @@ change one model, the second waits for the first, and the model has both changes
 
 from pathlib import Path
 
-from imprint.cli import learn, options, terminal
+from imprint.cli import models, options, terminal
 from imprint.imprinter import Imprinter
 
 
@@ -18,11 +18,11 @@ def command(
     network: options.NetworkOfModel,
     json: bool = options.JSON,
 ) -> int:
-    rows, _ = learn.embed(Imprinter.load(file, **vars(network)), data, columns)
+    rows, _ = models.embed(Imprinter.load(file, **vars(network)), data, columns)
     with Imprinter.change(file, **vars(network)) as model:
         copies = model.state.count_known(rows)
         model.add(rows)
     if copies:
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
-    learn.report(model, file, json, rows)
+    models.report(model, file, json, rows)
     return terminal.skipped(rows.skipped)

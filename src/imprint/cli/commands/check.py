@@ -7,7 +7,7 @@ together. The exit code is 1 if an input is unreadable.
 from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.cli import learn, options, terminal
+from imprint.cli import models, options, terminal
 from imprint.evaluation import Inspection, inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows, all_splits, gather
 from imprint.evaluation.page import inspection_page
@@ -28,14 +28,14 @@ def command(
     model = Imprinter(**vars(network))
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
-        learn.choose_backbone(model, splits[0].kind)
+        models.choose_backbone(model, splits[0].kind)
         parts = [f"{part}: {split.found}" for part, split in zip(splits[0].parts, splits)]
         terminal.note(f"{'; '.join(parts) if len(splits) > 1 else splits[0].found}.")
         rows = gather(model, splits, bars.embedding(), root=data)
     result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     terminal.emit(result.as_json()) if json else _show(result, rows)
     if page is not None:
-        learn.write_page(page, inspection_page(f"Check of {Path(data).absolute().name}", result, rows))
+        models.write_page(page, inspection_page(f"Check of {Path(data).absolute().name}", result, rows))
     return 1 if rows.skipped else 0
 
 

@@ -4,16 +4,17 @@ Uses the test split of data that have one. Rows of classes that the model does n
 Unreadable inputs are named and do not count; the exit code is then 1.
 """
 
+from collections import Counter
 from pathlib import Path
 
 from typer import Option
 
 from imprint import datasets
-from imprint.cli import learn, options, terminal
+from imprint.cli import models, options, terminal
 from imprint.cli.terminal import percent
 from imprint.evaluation import Evaluation
 from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
-from imprint.evaluation.page import evaluation_page, tag_page
+from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Imprinter
 
@@ -42,38 +43,39 @@ def command(
     known, exact = count_training_rows(model, rows.X)
     if known:
         terminal.note(f"{'' if exact else 'At least '}{known:,} of these rows are training data; use held-out data.")
-    result, title = learn.evaluate(model, rows), f"{file.name} on {Path(data).absolute().name}"
-    if json:
-        terminal.emit(result.as_json())
-    elif isinstance(result, TagEvaluation):
-        _show_tags(result)
-    else:
-        _show(result)
+    result = models.evaluate(model, rows)
+    terminal.emit(result.as_json()) if json else _show(result)
     if page is not None:
-        if isinstance(result, TagEvaluation):
-            learn.write_page(page, tag_page(title, result, rows))
-        else:
-            learn.write_page(page, evaluation_page(title, result, rows, model, training))
+        title = f"{file.name} on {Path(data).absolute().name}"
+        models.write_page(page, evaluation_page(title, result, rows, model, training))
     return terminal.skipped(rows.skipped)
 
 
-def _show_tags(result: TagEvaluation) -> None:
-    """Average precision and F1 of each label."""
-    summary, correct = result.summary(), result.rows - len(result.mistakes)
-    terminal.write(f"{summary[0].upper()}{summary[1:]}.\n")
-    terminal.write(f"All labels correct: {correct:,} of {result.rows:,} ({percent(result.accuracy)}); ")
-    terminal.write(f"calibration error {100 * result.calibration_error:.1f} points.\n\n")
+def _show(result: Evaluation | TagEvaluation) -> None:
+    terminal.write(f"{result.summary()}.\n")
+    if isinstance(result, TagEvaluation):
+        _show_labels(result)
+    else:
+        _show_classes(result)
+    if result.unknown:
+        noun = "Labels" if isinstance(result, TagEvaluation) else "Classes"
+        named = ", ".join(map(str, result.unknown[:MAX_CLASSES]))
+        terminal.note(f"{noun} that the model does not have: {named}. Their rows count as mistakes.")
+
+
+def _show_labels(result: TagEvaluation) -> None:
+    """Average precision and F1 of each label, the lowest F1 first."""
+    correct = f"{result.rows - len(result.mistakes):,} of {result.rows:,} ({percent(result.accuracy)})"
+    terminal.write(f"All labels correct: {correct}; calibration error {100 * result.calibration_error:.1f} points.\n\n")
     columns = ["label", "rows", "average precision", "F1", "precision", "recall"]
     worst_first = sorted(result.per_label, key=lambda one: (one.rows == 0, one.f1))
     terminal.table(columns, [[one.label, one.rows, *map(percent, one[2:])] for one in worst_first], right=columns[1:])
-    if result.unknown:
-        terminal.note(f"Labels that the model does not have: {', '.join(map(str, result.unknown))}.")
 
 
-def _show(result: Evaluation) -> None:
-    correct, balanced = result.rows - len(result.mistakes), percent(result.balanced_accuracy)
-    terminal.write(f"Accuracy {percent(result.accuracy)} ({correct:,} of {result.rows:,} correct).\n")
-    terminal.write(f"Balanced accuracy {balanced}, calibration error {100 * result.calibration_error:.1f} points.\n")
+def _show_classes(result: Evaluation) -> None:
+    """Recall and precision of each class, the lowest recall first, and the most confused classes."""
+    balanced, error = percent(result.balanced_accuracy), f"{100 * result.calibration_error:.1f} points"
+    terminal.write(f"Balanced accuracy {balanced}, calibration error {error}.\n")
     for one in result.levels:
         terminal.write(f"Accuracy at level {one.level} ({one.nodes:,} nodes): {percent(one.accuracy)}.\n")
     terminal.write("\n")
@@ -84,14 +86,10 @@ def _show(result: Evaluation) -> None:
     lines = [[c.label, c.rows, f"{_bar(c.recall or 0)} {percent(c.recall):>7}", percent(c.precision)] for c in worst]
     terminal.table(["class", "rows", "recall", "precision"], lines, right=["rows", "recall", "precision"])
     if result.mistakes:
-        counts = {(i, j): n for i, row in enumerate(result.confusion) for j, n in enumerate(row) if i != j and n}
-        most = sorted(counts, key=lambda pair: -counts[pair])[:MAX_PAIRS]
-        pairs = [[result.classes[i], terminal.marked(result.classes[j]), counts[i, j]] for i, j in most]
+        pairs = Counter((m.label, m.predicted) for m in result.mistakes).most_common(MAX_PAIRS)
         terminal.heading("Most confused")
-        terminal.table(["class", "predicted", "rows"], pairs, right=["rows"])
-    if result.unknown:
-        named = ", ".join(map(str, result.unknown[:MAX_CLASSES]))
-        terminal.note(f"Classes that the model does not have: {named}. Their rows count as mistakes.")
+        confused = [[label, terminal.marked(predicted), count] for (label, predicted), count in pairs]
+        terminal.table(["class", "predicted", "rows"], confused, right=["rows"])
 
 
 def _bar(share: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from typer import Argument, Option
 
 from imprint import aggregators, generators, recipes
-from imprint.cli import files, learn, options, terminal
+from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.suggest import label_next
 from imprint.core.errors import ParameterError
 from imprint.core.files import container
@@ -84,18 +84,18 @@ def command(
         if not all(labels) or len(labels) < 2 or len(set(labels)) < len(labels):
             raise ParameterError("--classes: give at least two different names, separated by commas.")
         model.fit_names(labels).save(output)
-        learn.report(model, output, json)
+        models.report(model, output, json)
         return 0
-    rows, has_test = learn.embed(model, data, columns)
+    rows, has_test = models.embed(model, data, columns)
     model.fit(rows).save(output)
     tested, skipped = None, list(rows.skipped)
     if has_test:
         with terminal.progress_bars() as bars:
             nesting = model.embedder.nesting(model.classes_.tolist())
             test = gather(model, all_splits(data, tree=nesting, **vars(columns))[-1:], bars.embedding("Testing"))
-        tested = learn.evaluate(model, test)
+        tested = models.evaluate(model, test)
         skipped += test.skipped
-    learn.report(model, output, json, rows, tested)
+    models.report(model, output, json, rows, tested)
     unlabelled = pool or Path(data).expanduser() / UNLABELLED
     if pool is not None or unlabelled.is_dir():
         skipped += label_next(model, unlabelled)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer import Argument
 
-from imprint.cli import learn, options
+from imprint.cli import models, options
 from imprint.core.family import unknown
 from imprint.imprinter import Imprinter
 
@@ -24,4 +24,4 @@ def command(
         if label not in known and not model.tree.leaves(label):
             raise unknown("class", label, known)
         model.forget(known.get(label, label))
-    learn.report(model, file, json)
+    models.report(model, file, json)

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import p_value_caveat
-from imprint.cli import files, inputs, options, sorting, terminal
+from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.watch import monitor_stream
 from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
@@ -70,7 +70,7 @@ def command(
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
-        split = inputs.read_inputs(arguments, kind, text_column, text)
+        split = models.read_inputs(arguments, kind, text_column, text)
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
@@ -87,15 +87,15 @@ def command(
     elif csv:
         _write_csv(answers, [{"path": answer["path"]} for answer in answers], range(len(answers)))
     else:
-        captions = split.captions if kind.typed else inputs.relative_names(split.names, arguments)
+        captions = models.captions(split, arguments)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
-        copied = sorting.copy_files(((a["path"], sorting.folder_of(sort_into, _class_of(a))) for a in answers), link)
+        copied = files.copy_files(((a["path"], files.folder_of(sort_into, _class_of(a))) for a in answers), link)
         terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
     folds = head.imprinted.folds
     if unknown is not None and isinstance(folds, CrossValidation):
         terminal.note(p_value_caveat(folds, unknown, kind.plural, "use --unknown"))
-    if inputs.STANDARD_INPUT in arguments and model.calibrated:
+    if models.STANDARD_INPUT in arguments and model.calibrated:
         monitor_stream(model, answers)
     return terminal.skipped(embedded.skipped)
 
@@ -126,20 +126,24 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
 
 
 def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
-    """The class, the probability and the other classes of an answer; the labels and probabilities of tags."""
-    label, probability, others = str(answer["label"]), percent(answer["probability"]), answer["top"][1:]
-    closest = answer["top"][0]["label"]
-    if node := answer.get("node"):
-        label, probability = f"{node['label']} (kind unknown; closest: {closest})", percent(node["probability"])
-    elif answer["label"] is None:
-        label, probability = f"{NONE} (closest: {closest})", ""
-    elif "labels" in answer:
-        chosen = [guess["label"] for guess in answer["labels"]]
-        label = ", ".join(map(str, chosen)) or "no label"
-        probability = ", ".join(percent(guess["probability"]) for guess in answer["labels"])
-        others = [guess for guess in answer["top"] if guess["label"] not in chosen]
-    shown = (f"{terminal.brief(guess['label'])} {percent(guess['probability'])}" for guess in others)
-    return label, probability, ", ".join(shown)
+    """The class or labels of an answer, their probabilities, and the other classes."""
+    chosen, top = _chosen(answer), answer["top"]
+    label = ", ".join(str(guess["label"]) for guess in chosen) or "no label"
+    others = [guess for guess in top if guess not in chosen]
+    if answer["label"] is None:
+        closest, others = top[0]["label"], top[1:]
+        node = answer.get("node")
+        label = f"{node['label']} (kind unknown; closest: {closest})" if node else f"{NONE} (closest: {closest})"
+        chosen = [node] if node else []
+    probability = ", ".join(percent(guess["probability"]) for guess in chosen)
+    return label, probability, ", ".join(f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others)
+
+
+def _chosen(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The predicted class or labels with their probabilities; empty if the input is rejected."""
+    if "labels" in answer:
+        return list(answer["labels"])
+    return [] if answer["label"] is None else answer["top"][:1]
 
 
 def _write_csv(answers: list[dict[str, Any]], rows: list[dict[str, Any]], numbers: Sequence[int]) -> None:
@@ -153,12 +157,9 @@ def _write_csv(answers: list[dict[str, Any]], rows: list[dict[str, Any]], number
 
 
 def _csv_cells(answer: dict[str, Any]) -> dict[str, Any]:
-    """The label, probability and p-value of an answer, and the node of a rejected one; None where there is none."""
-    cells = {name: answer[name] for name in ("label", "probability", "known")}
-    if "labels" in answer:
-        cells["probability"] = "|".join(str(guess["probability"]) for guess in answer["labels"])
-    if answer["label"] is None:
-        cells["probability"] = None
+    """The label, probability and p-value of an answer, and the node of a rejected one; empty where there is none."""
+    probability = "|".join(str(guess["probability"]) for guess in _chosen(answer))
+    cells = {"label": answer["label"], "probability": probability, "known": answer["known"]}
     if "node" in answer:
         cells["node"] = answer["node"] and answer["node"]["label"]
     return cells

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from imprint import datasets
 from imprint.active import Suggestions, suggest
 from imprint.active.suggestions import PreparedPool
-from imprint.cli import files, inputs, learn, options, sorting, terminal
+from imprint.cli import files, models, options, terminal
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
@@ -69,12 +69,12 @@ def command(
             columns |= {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
         terminal.write_csv([list(columns), *zip(*columns.values())])
     else:
-        captions = pool.captions if pool.kind.typed else inputs.relative_names(pool.names, [path])
+        captions = models.captions(pool, [path])
         terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
     if page is not None:
-        learn.write_page(page, suggestion_page(f"Label these of {path} next", pool, suggestions))
+        models.write_page(page, suggestion_page(f"Label these of {path} next", pool, suggestions))
     if copy_into is not None:
-        copied = sorting.copy_files((pool.names[i], copy_into) for i in numbers)
+        copied = files.copy_files((pool.names[i], copy_into) for i in numbers)
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
     return terminal.skipped(embedded.skipped)
 
@@ -87,7 +87,7 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
     else:
         pool = datasets.load(path, "train", labelled=False, text_column=text_column)
     with terminal.progress_bars() as bars:
-        learn.choose_backbone(model, pool.kind)
+        models.choose_backbone(model, pool.kind)
         return pool, model.look(pool, bars.embedding())
 
 
@@ -164,7 +164,7 @@ class _Questions:
             terminal.write_csv([[text, label, number]])
             sys.stdout.flush()
             if self.folder is not None:
-                sorting.copy_files([(text, sorting.folder_of(self.folder, label))])
+                files.copy_files([(text, files.folder_of(self.folder, label))])
         return label
 
     def _read_label(self) -> str:

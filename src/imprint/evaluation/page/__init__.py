@@ -12,7 +12,7 @@ from imprint.core.errors import UnreadableInput, printable
 from imprint.core.label_sets import as_text
 from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.evaluation.evaluation import Evaluation, percent, reliability
+from imprint.evaluation.evaluation import Evaluation, reliability
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page.document import content, document, shortened, with_contents
@@ -20,7 +20,7 @@ from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.rows import unit_rows
 
-__all__ = ["evaluation_page", "inspection_page", "suggestion_page", "tag_page"]
+__all__ = ["evaluation_page", "inspection_page", "suggestion_page"]
 
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12  # rows shown for one cell of the confusion matrix
@@ -32,7 +32,7 @@ TOLERANCE = 1e-2  # maximum relative distance between an embedding computed agai
 
 def evaluation_page(
     title: str,
-    result: Evaluation,
+    result: Evaluation | TagEvaluation,
     rows: LabelledRows,
     model: Imprinter | None = None,
     training: Split | None = None,
@@ -41,12 +41,15 @@ def evaluation_page(
 
     With a model, the map is that of its exemplars, and mistakes have the closest training inputs, read from `training`.
     """
+    if isinstance(result, TagEvaluation):
+        return _tag_page(title, result, rows)
     truth, predicted, confidence, wrong = result.truth, result.predicted, result.confidence, result.wrong[:MAX_MISTAKES]
-    labels, correct = [printable(label, 60) for label in result.classes], truth == predicted
+    correct = truth == predicted
     cells: dict[str, list[int]] = {}  # the rows to show: the most confident mistakes, the least confident correct ones
     for i in np.lexsort((np.where(correct, confidence, -confidence), correct)).tolist():
-        of_cell = cells.setdefault(f"{truth[i]},{predicted[i]}", [])
-        of_cell.extend([i] if len(of_cell) < MAX_PER_CELL else [])
+        rows_of_cell = cells.setdefault(f"{truth[i]},{predicted[i]}", [])
+        if len(rows_of_cell) < MAX_PER_CELL:
+            rows_of_cell.append(i)
     facts: dict[int, dict[str, Any]] = {
         i: {"predicted": printable(result.classes[predicted[i]]), "probability": round(float(confidence[i]), 4)}
         for i in [*wrong, *chain(*cells.values())]
@@ -59,7 +62,7 @@ def evaluation_page(
     if model is not None and (parts := [exemplars.X for exemplars in model.state.exemplars.values()]):
         X, y = np.concatenate(parts), np.repeat(np.arange(len(parts)), list(map(len, parts)))
     data = {
-        "classes": labels,
+        "classes": [printable(label, 60) for label in result.classes],
         "unknown": [printable(label, 60) for label in result.unknown],
         "rows": result.rows,
         "confusion": result.confusion,
@@ -73,14 +76,11 @@ def evaluation_page(
         "map": _map(project(X, y), rows.X, truth, ~correct),
         **_shown(rows, facts),
     }
-    lead = f"Accuracy {percent(result.accuracy)}: {correct.sum():,} of {result.rows:,} correct"
-    return document(title, lead, "evaluate", data)
+    return document(title, result.summary(), "evaluate", data)
 
 
-def tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
-    """The HTML of an evaluation of tags."""
-    row_of, summary = {path: i for i, path in enumerate(rows.paths)}, result.summary()
-    facts = {}
+def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
+    row_of, facts = {path: i for i, path in enumerate(rows.paths)}, {}
     for one in result.mistakes[:MAX_MISTAKES]:
         label, predicted = (printable(as_text(labels)) or "no label" for labels in (one.labels, one.predicted))
         facts[row_of[one.path]] = {"label": label, "predicted": predicted}
@@ -92,7 +92,7 @@ def tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
         "reliability": result.reliability,
         **_shown(rows, facts),
     }
-    return document(title, f"{summary[0].upper()}{summary[1:]}, {result.rows:,} rows", "tags", data)
+    return document(title, f"{result.summary()}, {result.rows:,} rows", "tags", data)
 
 
 def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:

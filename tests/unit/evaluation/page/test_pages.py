@@ -21,7 +21,6 @@ from imprint.evaluation.page import (
     evaluation_page,
     inspection_page,
     suggestion_page,
-    tag_page,
 )
 from imprint.evaluation.tags import tag_evaluation
 from imprint.modalities import modality
@@ -49,7 +48,8 @@ def pages(given):
     yield evaluation_page(f"On {HOSTILE}", evaluation(P, classes, given.y, given.paths), given)
     yield inspection_page(f"On {HOSTILE}", inspect_rows(given.X, given.y, given.paths), given)
     head = Imprinter().fit(given.X[:-1], [{label} for label in given.y[:-1].tolist()])
-    yield tag_page(f"On {HOSTILE}", tag_evaluation(head.state.head, given.X, given.y[::-1], given.paths), given)
+    tagged = tag_evaluation(head.state.head, given.X, given.y[::-1], given.paths)
+    yield evaluation_page(f"On {HOSTILE}", tagged, given)
     pool = Split([given.inputs(i) for i in range(len(given.X))], NO_LABELS, given.paths, (), "image")
     chosen = suggest(given.X, 5)
     unreadable = Suggestions.of(chosen, [f"between {HOSTILE} and b"] * len(chosen), given.skipped)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from imprint.cli.sorting import copy_files, folder_of
+from imprint.cli.files import copy_files, folder_of
 from imprint.core.errors import FileError
 
 

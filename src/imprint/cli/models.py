@@ -1,0 +1,187 @@
+"""What commands about models share: inputs with progress, evaluation, and the report on a model."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imprint import datasets
+from imprint.cli import files, terminal
+from imprint.cli.options import TagColumns
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.atomic import atomic_write
+from imprint.core.label_sets import indicator
+from imprint.datasets import Split
+from imprint.datasets.split import NO_LABELS
+from imprint.datasets.tables import load_table, table_suffix
+from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation, unreadable
+from imprint.evaluation.labelled_rows import LabelledRows
+from imprint.evaluation.tags import TagEvaluation, tag_evaluation
+from imprint.imprinter import Embedded, Imprinter
+from imprint.imprinter.items import GivenInputs
+from imprint.modalities import Modality, of_file
+from imprint.tags import TagHead
+
+STANDARD_INPUT = "-"
+Result = Evaluation | TagEvaluation
+
+
+def read_inputs(given: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
+    """The inputs of a model, without labels; with `texts` every argument is a text.
+
+    Otherwise an argument that exists as a file, or ends like one, is a file.
+    """
+    if texts and not kind.typed:
+        raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
+    values: list[Any] = []
+    for word in given:
+        values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _value(word, kind)]
+    if not values:
+        raise ParameterError("predict: standard input has no lines.")
+    paths = [value for value in values if isinstance(value, Path)]
+    if not kind.needs_backbone or (kind.typed and any(map(table_suffix, paths))):
+        return _table(values, kind, text_column)
+    if not kind.typed and len(paths) == len(values):
+        return datasets.load_files(paths, kind.name)
+    items: list[Any] = []
+    for value in values:
+        is_folder = isinstance(value, Path) and value.is_dir()
+        items += map(Path, datasets.load_files([value], kind.name).names) if is_folder else [value]
+    names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
+    names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
+    return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
+
+
+def captions(split: Split, given: Sequence[str]) -> Sequence[str]:
+    """How a terminal shows inputs: texts with their words, files relative to the folder that was given.
+
+    The names of files in several given folders are relative to the common parent of these folders.
+    """
+    folders = [os.path.expanduser(word) for word in given if os.path.isdir(os.path.expanduser(word))]
+    if split.kind.typed or not folders or len({os.path.isabs(folder) for folder in folders}) > 1:
+        return split.captions
+    root = os.path.commonpath(folders) + os.sep
+    return [name.removeprefix(root) for name in split.names]
+
+
+def _table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
+    """All rows of one table, of any split."""
+    if len(values) > 1:
+        raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
+    path = Path(values[0])
+    if not path.exists():
+        raise FileError(f"There is no file {path}; a model of {kind.plural} reads a table, a .npz or a .npy file.")
+    if table_suffix(path):
+        return load_table(path, None, labelled=False, text_column=text_column)
+    return datasets.load(path, labelled=False, text_column=text_column)
+
+
+def _value(word: str, kind: Modality) -> str | Path:
+    """A path, or for a model of texts a text."""
+    path = Path(word).expanduser()
+    if not kind.typed:
+        return path
+    if not word.strip():  # the path "" is the current folder
+        return word
+    exists = os.path.exists(path)  # False if it is longer than any file name
+    if not exists and (table_suffix(path) or of_file(word)):
+        raise FileError(f"There is no file {word}; to classify these words as a text, add --text.")
+    return path if exists else word
+
+
+def _standard_input(kind: Modality) -> list[Any]:
+    """The lines of standard input, each a text or a path; or its bytes, if they are one input and not lines."""
+    raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    try:
+        lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        if kind.typed or not kind.needs_backbone:
+            raise ParameterError("predict: standard input is not text in UTF-8.") from None
+        return [raw]
+    if kind.typed:
+        return list(lines)
+    return [raw] if "\0" in "".join(lines) else [Path(line) for line in lines]
+
+
+def choose_backbone(model: Imprinter, kind: Modality) -> None:
+    """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
+    model.embedder.choose(kind)
+    if model.embedder.cache and kind.needs_backbone:
+        files.check_home()
+
+
+def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, bool]:
+    """The embeddings of labelled data, with progress, and whether the data have a test part.
+
+    Prints a description of the data.
+    """
+    with terminal.progress_bars() as bars:
+        nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
+        split = datasets.load(data, "train", progress=bars.download, tree=nesting, **vars(columns))
+        choose_backbone(model, split.kind)
+        by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
+        terminal.note(f"{split.found}{by}.")
+        if has_test := "test" in split.parts:
+            terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
+        rows = model.embedder.labelled(split, progress=bars.embedding())
+    for line in rows.notices:
+        terminal.note(line)
+    return rows, has_test
+
+
+def evaluate(model: Imprinter, rows: LabelledRows) -> Result:
+    """The results of a model on labelled rows."""
+    if isinstance(head := model.state.head, TagHead):
+        return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
+    P = head.probabilities(head.scores(rows.X))
+    return evaluation(P, head.classes, rows.y, rows.paths, rows.skipped, tree=model.tree)
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write the HTML of a page, and print its size."""
+    with atomic_write(path) as f:
+        f.write(page.encode())
+    terminal.note(f"The page: {path}, {terminal.bytes_of(path)}.")
+
+
+def report(
+    model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, tested: Result | None = None
+) -> None:
+    """Print what the model file holds, and the next command."""
+    head, kind, classes = model.state.head, model.embedder.kind, model.classes_
+    rows_per_class: dict[str, int] = {}
+    if rows is not None and rows.y is not None:
+        labels, counts = np.unique(rows.y, return_counts=True)
+        if rows.tags is not None:
+            labels, counts = np.asarray(rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0)
+        rows_per_class = dict(zip(map(str, labels.tolist()), counts.tolist()))
+    proxies = len(head.proxies.labels)
+    if json:
+        facts = {"model": str(path), "classes": classes.tolist(), "proxies": proxies, "rows": rows_per_class}
+        if model.calibrated:
+            values = [model.expected_accuracy_, *model.expected_interval_]
+            accuracy, *interval = (round(v, 6) if np.isfinite(v) else None for v in values)
+            facts |= {"expected_accuracy": accuracy, "expected_interval": interval}
+        if tested is not None:
+            facts["test"] = {name: getattr(tested, name) for name in (*tested.main_figures, "rows")}
+        return terminal.emit(facts | {"skipped": unreadable(rows.skipped if rows else ())})
+    noun = "label" if head.tags else "class"
+    if rows is not None:
+        terminal.note(f"Imprinted {kind.count(len(rows.X))} of {terminal.count(len(rows_per_class), noun)}.")
+        if model.state.named:
+            terminal.note("The class names serve as one more example each (--no-names leaves them out).")
+    size = f"{terminal.count(len(classes), noun)}, {terminal.count(proxies, 'proxy')}"
+    terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
+    for line in describe_expected(head, kind.plural):
+        terminal.note(line)
+    if tested is not None:
+        terminal.note(f"{tested.summary()} on the test part.")
+    if len(classes) == 1 and not head.tags:
+        terminal.note(f"The model has one class: every input is classified as {str(classes[0])!r}.")
+        terminal.note(f"Next: {files.quoted('imprint', 'add', path, 'DATA')}")
+    else:
+        example = kind.noun.upper() if kind.needs_backbone else "TABLE"
+        terminal.note(f"Next: {files.quoted('imprint', 'predict', path, example)}")
