@@ -55,7 +55,7 @@ class KernelDecisions:
         if self.proxies.count(decision) > LARGEST:
             return False
         with np.errstate(over="ignore", divide="ignore"):
-            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
+            rate = np.float64(cast(Kernel, decision.method.aggregator).gamma) / self._scale(decision)
         return bool(1 / MODERATE < rate < MODERATE)
 
     def _scale(self, decision: Decision) -> float:
@@ -70,14 +70,14 @@ class KernelDecisions:
         """Compute decisions together: those with the same proxies."""
         by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = defaultdict(list)
         for d in decisions:
-            by_proxies[d.spec, d.norm_post, d.split].append(d)
+            by_proxies[d.spec, d.method.norm_post, d.split].append(d)
         for (spec, norm_post, split), same_proxies in by_proxies.items():
             parts = self.proxies.parts(spec, split, norm_post)
             states = [self.proxies.states[c, spec] for c in split.classes]
             proxies = with_mass(states, np.concatenate([part.rows for part in parts]), [part.size for part in parts])
             compared: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
             for solved in self._solve(proxies, same_proxies):
-                compared[solved.decision.norm_inf, solved.dtype].append(solved)
+                compared[solved.decision.method.norm_inf, solved.dtype].append(solved)
             for (norm_inf, dtype), group in compared.items():
                 yield from self._count(proxies.weights, norm_inf, dtype, group)
 
@@ -87,7 +87,7 @@ class KernelDecisions:
 
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
         for d in decisions:
-            by_aggregator[cast(Kernel, d.aggregator)].append(d)
+            by_aggregator[cast(Kernel, d.method.aggregator)].append(d)
         about = proxies.weights.astype(np.float64)
         about -= about.mean(axis=0)
         products = np.asarray(dsyrk(1.0, about.T, trans=True)).T  # (p, p) the lower triangle of about @ about.T
