@@ -14,7 +14,7 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.nearest import Nearest
 from imprint.core.errors import ImprintError, ParameterError
-from imprint.core.memory import peak_memory, reset_peak, without_collection
+from imprint.core.memory import peak_memory, reset_peak
 from imprint.core.types import Array
 from imprint.kernels.cpu import one_thread
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
@@ -50,7 +50,6 @@ DISTANCES = {
 
 
 @one_thread()
-@without_collection()
 def evaluate(unit: Unit) -> dict[str, Array]:
     """The columns of a unit, computed on one core, one row per experiment in the order of `unit.experiments`."""
     reset_peak()

@@ -29,7 +29,6 @@ from imprint.study.work_graph import Counted, Decision, TaskSplit
 
 LARGEST = 8192
 """Proxies up to which a matrix of products is held; `Head` solves larger systems."""
-BLOCK = 128  # rows of such a matrix processed at a time, so that they stay in the cache
 DISTANCES = 2**20  # between test rows and proxies, held at a time
 
 
@@ -95,8 +94,10 @@ class KernelDecisions:
         for aggregator, same_system in by_aggregator.items():
             s = self._scale(same_system[0])
             rate = aggregator.gamma / s
-            out = np.empty_like(products) if aggregator is not next(reversed(by_aggregator)) else products
-            K = _gram(products, lengths, rate, out)
+            K = 2 * rate * products
+            K -= rate * lengths
+            K -= rate * lengths[:, None]
+            np.exp(K, out=K)  # exp(-rate |w_i - w_j|^2); only the lower triangle counts
             np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, s))
             weights = class_weights(proxies, aggregator.balance)
             by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
@@ -110,7 +111,7 @@ class KernelDecisions:
         """Compute the distances of test rows to proxies once, then count each decision of a group."""
         queries, centre = self._lifted(norm_inf, dtype)
         lifted, split = lift_proxies(proxies, centre, 1.0, dtype), group[0].decision.split
-        queries = queries if len(split.rows) == len(queries) else queries[split.rows]
+        queries = queries[split.rows]
         counts = [Counts.of(1, len(split.classes)) for _ in group]
         step = max(16, DISTANCES // len(lifted))
         for start in range(0, len(split.rows), step):
@@ -128,17 +129,6 @@ def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Arr
     Q = norm_inf.apply(queries)
     centre = centre_of(Q)
     return lift_queries(Q, centre, dtype), centre
-
-
-def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
-    """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower triangle.  # (p, p)"""
-    for start in range(0, len(out), BLOCK):
-        stop = start + BLOCK
-        block = np.multiply(products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop])
-        block -= rate * lengths[:stop]
-        block -= rate * lengths[start:stop, None]
-        np.exp(block, out=block)
-    return out
 
 
 def _solved(K: Array, labels: Array, name: str) -> Array:
