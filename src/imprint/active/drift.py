@@ -19,7 +19,7 @@ from imprint.head import Decider
 EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])  # power bets e p^(e - 1) (Vovk); the exponent 1 does not bet
 SWITCH = 0.001  # share of the capital that all bets share equally before each input, so that late changes are detected
 LEVELS = (20, 100)  # evidence at which an alarm is given: the minimum odds, to one, against the training data
-REMEMBERED = 500  # inputs that are remembered, to show the evidence
+REMEMBERED = 200  # inputs that are remembered, to show the evidence
 EXTENDED = 10_000  # inputs by which the reference rows of the calibration are extended
 
 
@@ -35,11 +35,12 @@ def spoken_time(seconds: float, now: float | None = None) -> str:
 
 
 class Unfamiliar(NamedTuple):
-    """One input of a suspicious stretch: its p-value, its name and its time."""
+    """One input of a suspicious stretch: its p-value, its name, its time, and how to show it."""
 
     p_value: float
     name: str
     when: str
+    preview: str
 
 
 class DriftMonitor:
@@ -56,7 +57,7 @@ class DriftMonitor:
         self._capital = np.full(len(EXPONENTS), 1 / len(EXPONENTS))
         self._seen: list[float] = []
         self._rise, self._level = 0.0, 0
-        self._since = Unfamiliar(1.0, "", "")
+        self._since = ""
         self._stretch: deque[Unfamiliar] = deque(maxlen=REMEMBERED)
 
     @classmethod
@@ -71,10 +72,10 @@ class DriftMonitor:
         weights = np.diff(calibration.below)
         return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
 
-    def observe(self, p_value: float, name: str, when: str = "") -> str | None:
+    def observe(self, p_value: float, name: str, when: str = "", preview: str = "") -> str | None:
         """Take one input into account. Returns the sentence of an alarm when the evidence first reaches a level.
 
-        `when` is the time of the input for users; without it, an alarm names the input.
+        `when` is the time of the input for users; without it, an alarm names the input. `preview` is kept for them.
         """
         p = self._conformal(p_value)
         self.inputs += 1
@@ -82,10 +83,10 @@ class DriftMonitor:
         mixed = (1 - SWITCH) * self._capital + SWITCH * self._capital.mean()
         self._capital = np.minimum(mixed * odds, 1e200)
         if self._rise == 0 and not self._level:  # an alarm keeps the beginning that it states
-            self._since = Unfamiliar(p_value, name, when)
+            self._since = when or name
             self._stretch.clear()
         self._rise = max(0.0, self._rise + float(np.log(odds.mean())))
-        self._stretch.append(Unfamiliar(p_value, name, when))
+        self._stretch.append(Unfamiliar(p_value, name, when, preview))
         level = sum(self.evidence >= odds_against for odds_against in LEVELS)
         if level <= self._level:
             return None
@@ -102,9 +103,8 @@ class DriftMonitor:
         """The sentence of the alarm, which stays until `DriftMonitor` starts again; None below 1:20."""
         if not self._level:
             return None
-        since = self._since.when or self._since.name
         odds = LEVELS[self._level - 1]
-        return f"inputs since {since} look unlike the training data (evidence 1:{odds})"
+        return f"inputs since {self._since} look unlike the training data (evidence 1:{odds})"
 
     @property
     def unfamiliar(self) -> list[Unfamiliar]:

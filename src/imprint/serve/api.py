@@ -84,7 +84,7 @@ async def events(project: Project) -> AsyncIterator[str]:
     """
     sent, sent_at = "", 0.0
     while not project.closed:
-        evaluated = project.evaluator.evaluation.model.history.revision
+        evaluated = project.evaluation.model.history.revision
         news = {"revision": project.history.revision, "evaluated": evaluated, "alarm": project.drift.monitor.alarm}
         event = json.dumps({"project": project.folder.name, **news})
         if event != sent or time.monotonic() > sent_at + HEARTBEAT:
@@ -126,8 +126,8 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
         model = project.calibrated_model()
     predicted = answer(model, row, name, top=top, unknown=unknown, level=level, why="why" in query)
     shown = partial(view.inline_preview, project.modality, raw)
-    if model.calibration is not None:
-        project.drift.observe(model.calibration, predicted["known"], name, shown)
+    if model.head is not None and model.head.calibrated:
+        project.drift.observe(model.head.calibration, predicted["known"], name, shown)
     if "preview" in query:
         predicted["preview"] = shown()
     return [predicted]
@@ -160,8 +160,8 @@ def preview(project: Project, request: Request, _: bytes) -> Response:
 
 
 def evaluation(project: Project, request: Request, _: bytes) -> Json:
-    newest, history = project.evaluator.evaluation, project.history
-    failure = project.evaluator.thread.error if newest.model.history.revision < history.revision else None
+    newest, history = project.evaluation, project.history
+    failure = project.evaluator.error if newest.model.history.revision < history.revision else None
     return {**view.evaluated(newest, history.labelled), "error": failure}
 
 

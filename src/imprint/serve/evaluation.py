@@ -1,10 +1,6 @@
-"""Evaluation of the model on its own items by cross-validation, computed in the background."""
+"""Evaluation of the model on its own items by cross-validation."""
 
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from threading import Event
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -15,11 +11,9 @@ from imprint.evaluation import Evaluation
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates
 from imprint.kernels.softmax import keep_winners
-from imprint.serve.labelled import LabelledItem
-from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, refitted_folds, rows_of
-from imprint.serve.workers import SupervisedThread
+from imprint.serve.labelled import History, LabelledItem
+from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, imported_labels, rows_of
 
-PAUSE, MAX_WAIT = 0.25, 2.0  # an evaluation waits for a pause between changes, for a maximum time, in seconds
 UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -58,7 +52,7 @@ class ModelEvaluation(NamedTuple):
     def why_uncalibrated(self) -> str:
         """The reason why there is no calibration, as a sentence."""
         is_imported = self.model.history.labelled.model is not None
-        return UNCALIBRATED_IMPORT if is_imported and self.model.basis.folds is None else TOO_FEW
+        return UNCALIBRATED_IMPORT if is_imported and self.model.basis.head.folds is None else TOO_FEW
 
     def cross_validated(self) -> PredictedItems | None:
         """The out-of-fold predictions with calibrated probabilities; None if the model is not calibrated."""
@@ -73,10 +67,11 @@ class ModelEvaluation(NamedTuple):
 
 def calibrated(model: ServedModel, evaluation: ModelEvaluation) -> ServedModel:
     """A model with the newest calibration that fits it: the evaluation may be some changes older than the model."""
-    head, folds, predictions = model.head, model.folds, evaluation.predictions
-    if head is not None and folds is None and predictions is not None:
-        folds = evaluation.folds if predictions.classes.tolist() == head.classes.tolist() else None
-    return model if head is None or folds is None else model._replace(head=head.with_folds(folds))
+    head, predictions = model.head, evaluation.predictions
+    if head is None or head.calibrated or predictions is None:
+        return model
+    same_classes = predictions.classes.tolist() == head.classes.tolist()
+    return model._replace(head=head.with_folds(evaluation.folds)) if same_classes else model
 
 
 def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> ModelEvaluation:
@@ -93,14 +88,10 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
 
 def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> ModelEvaluation:
     """Out-of-fold predictions; only classes that have changed are fitted again."""
-    labelled, basis = model.history.labelled, model.basis
-    if labelled.model is not None and basis.folds is None:
+    labelled = model.history.labelled
+    if labelled.model is not None and model.basis.head.folds is None:
         return ModelEvaluation(model)
-    folds = model.folds
-    if folds is None and before.folds is not None and before.model.basis is basis:
-        changed = changed_labels(before.model.history.labelled, labelled)
-        folds = refitted_folds(before.folds, model, rows, changed)
-    folds = folds or refitted_folds(None, model, rows, labelled.classes)
+    folds = _refitted_folds(model, before, rows)
     items = fitted_items(labelled, labelled.classes, rows)
     X, y = rows_of(items, rows)
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
@@ -113,40 +104,18 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
     return ModelEvaluation(model, folds, tuple(items), predictions, groups)
 
 
-class Evaluator:
-    """A thread that keeps the newest evaluation. It takes at most half of the time and never delays a change."""
-
-    def __init__(self, rows: EmbeddingTable, empty: ServedModel, model: Callable[[], ServedModel]):
-        self.evaluation, self._rows, self._model = ModelEvaluation(empty), rows, model
-        self._changed_at, self._rested_at, self._hurry, self._closing = 0.0, 0.0, Event(), False
-        self.thread = SupervisedThread("evaluate", self._evaluate, 10_000)
-
-    def submit(self, urgent: bool = False) -> "Future[ModelEvaluation]":
-        """Queue an evaluation of the newest state. Unless it is urgent, it waits until changes pause."""
-        self._changed_at = time.monotonic()
-        if urgent:
-            self._hurry.set()
-        return self.thread.submit(urgent)
-
-    def close(self) -> None:
-        """Finish the running evaluation, then stop."""
-        self._closing = True
-        self._hurry.set()
-        self.thread.close()
-
-    def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
-        latest = time.monotonic() + MAX_WAIT
-        while not any(urgent) and not self._hurry.is_set():
-            wait = max(min(self._changed_at + PAUSE, latest), self._rested_at) - time.monotonic()
-            if wait <= 0:
-                break
-            self._hurry.wait(wait)
-        if not self._closing:
-            self._hurry.clear()
-            model, started = self._model(), time.monotonic()
-            if self.evaluation.model is not model:
-                evaluation = evaluate(model, self.evaluation, self._rows)
-                evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
-                self.evaluation = evaluation
-                self._rested_at = 2 * time.monotonic() - started  # as long as the evaluation took
-        return [self.evaluation] * len(urgent)
+def _refitted_folds(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> CrossValidation:
+    """The cross-validation; classes that have changed are fitted again from their items and their imported rows."""
+    basis, labelled = model.basis, model.history.labelled
+    if model.head is not None and model.head.folds is not None:
+        return cast(CrossValidation, model.head.folds)
+    if before.model.basis is not basis:
+        before = ModelEvaluation(ServedModel(History(), basis))
+    folds = before.folds or CrossValidation(basis.empty)
+    changed = changed_labels(before.model.history.labelled, labelled)
+    for label in changed:
+        folds = folds.forget(label) if label in folds.held else folds
+    if basis.head.folds is not None:
+        folds = folds.with_classes(basis.head.folds, imported_labels(labelled, changed, basis))
+    X, y = rows_of(fitted_items(labelled, changed, rows), rows)
+    return folds.learn(X, y) if len(y) else folds

@@ -16,7 +16,7 @@ from imprint.evaluation.page import evaluation_page
 from imprint.imprinter import Imprinter
 from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
-from imprint.serve.model import IMPORTED, item_of, rows_of
+from imprint.serve.model import rows_of
 from imprint.serve.project import Project
 from imprint.serve.store import ProjectStore
 
@@ -35,16 +35,7 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     head = model.decider
     if head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
-
-    def path(exemplar: str) -> str:
-        item = item_of(exemplar, model.history.labelled)
-        return f"{item.label}/{item.file}" if item else exemplar.removeprefix(IMPORTED)
-
-    exemplars = {
-        label: of_class._replace(names=tuple(map(path, of_class.names)))
-        for label, of_class in model.exemplars.items()
-        if not head.tags  # the exemplars of the page are those of its label sets
-    }
+    exemplars = {} if head.tags else model.exemplars  # those of the page belong to its label sets
     imprinter = Imprinter.of_head(project.spec, project.backbone, head, exemplars)
     imprinter.embedder.tree = False if model.basis.flat else None
     return imprinter

@@ -5,7 +5,8 @@ Names of classes and files, which come from users and programs, are normalised o
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field
+from posixpath import splitext
 from typing import Any, NamedTuple
 
 from imprint.core.errors import ParameterError
@@ -13,7 +14,7 @@ from imprint.core.family import unknown
 from imprint.core.tree import SEPARATOR, LabelTree
 
 Entry = dict[str, Any]
-"""A change as JSON: `do` is its kind (see `LabelEditor.apply`), `undo` or `redo`; the other keys are its arguments."""
+"""A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other keys are its arguments."""
 RecordedChange = tuple[Entry, int]  # an applied entry, and the number of the item that it created if it is an `add`
 UNDO, REDO = "undo", "redo"
 LONGEST_LABEL, LONGEST_NAME = 100, 120
@@ -67,16 +68,22 @@ class LabelledItem(NamedTuple):
     @property
     def file(self) -> str:
         """Its file name in the folder of its class. Names are unique, and a class is fitted in their order."""
-        name = PurePosixPath(self.name)
-        return f"{name.stem}-{self.digest[:12]}{name.suffix}"
+        stem, suffix = splitext(self.name)
+        return f"{stem}-{self.digest[:12]}{suffix}"
+
+    @property
+    def path(self) -> str:
+        """Its path in an exported folder, by which exemplars refer to it."""
+        return f"{self.label}/{self.file}"
 
 
-class LabelledSet(NamedTuple):
-    """Classes and the items in them; never modified."""
+@dataclass
+class LabelledSet:
+    """Classes and the items in them. Only `after` modifies a set, and only the copy that it returns."""
 
-    classes: dict[str, str | None] = {}  # noqa: RUF012
+    classes: dict[str, str | None] = field(default_factory=dict)
     """Every class and, if it came with an imported model, its label there."""
-    items: dict[int, LabelledItem] = {}  # noqa: RUF012
+    items: dict[int, LabelledItem] = field(default_factory=dict)
     model: str | None = None  # the digest of the imported model file; None if all classes were labelled here
 
     def by_class(self) -> dict[str, list[LabelledItem]]:
@@ -86,22 +93,15 @@ class LabelledSet(NamedTuple):
             items_of[item.label].append(item)
         return items_of
 
+    def after(self, changes: Iterable[RecordedChange]) -> "LabelledSet":
+        """The set after some changes. One that cannot be applied is refused in one sentence."""
+        copy = LabelledSet(dict(self.classes), dict(self.items), self.model)
+        for entry, id in changes:
+            copy._apply(entry, id)
+        return copy
 
-class LabelEditor:
-    """A copy of a labelled set, which changes modify in place."""
-
-    def __init__(self, labelled: LabelledSet):
-        self.classes, self.items, self.model = dict(labelled.classes), dict(labelled.items), labelled.model
-
-    def result(self) -> LabelledSet:
-        """The labelled set after the changes."""
-        return LabelledSet(self.classes, self.items, self.model)
-
-    def apply(self, entry: Entry, id: int) -> bool:
-        """Apply a change, whose new item gets the number `id`. Returns whether anything changed.
-
-        An entry that cannot be applied is refused in one sentence, after which this copy must not be used.
-        """
+    def _apply(self, entry: Entry, id: int) -> None:
+        """Apply a change, whose new item gets the number `id`."""
         match entry:
             case {"do": "add"}:
                 item = LabelledItem.of_entry(id, entry)
@@ -113,20 +113,16 @@ class LabelEditor:
                 self._require_class(clean_label(label))
             case {"do": "move", "ids": ids, "label": label}:
                 self._require_class(clean_label(label))
-                return self._move(self._named(ids), clean_label(label))
+                self._move(self._named(ids), clean_label(label))
             case {"do": "hold", "ids": ids}:
                 held_out = entry.get("held_out") is not False
-                items = [item for item in self._named(ids) if item.held_out != held_out]
-                self.items.update({item.id: item._replace(held_out=held_out) for item in items})
-                return bool(items)
+                self.items |= {item.id: item._replace(held_out=held_out) for item in self._named(ids)}
             case {"do": "delete", "ids": ids}:
                 for item in self._named(ids):
                     del self.items[item.id]
             case {"do": "rename", "label": label, "to": to}:
                 label, to = self._existing(label), clean_label(to)
-                if label == to:
-                    return False
-                if to in self.classes:
+                if to in self.classes and to != label:
                     raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
                 _check_leaf(to, self.classes.keys() - {label})
                 self._move(self._of(label), to)
@@ -144,26 +140,24 @@ class LabelEditor:
                     self.items = {i: item for i, item in self.items.items() if item.label != leaf}
                     del self.classes[leaf]
             case {"do": "clear"}:
-                changed = bool(self.classes)
                 self.classes, self.items, self.model = {}, {}, None
-                return changed
             case {"do": "open", "labels": labels, "model": model}:  # the classes of a model file replace all others
                 self.classes, self.items = {clean_label(label): str(label) for label in labels}, {}
                 self.model = str(model)
             case _:
                 raise ParameterError(f"The change {entry.get('do')!r} is unknown or lacks an argument.")
-        return True
 
-    def _move(self, items: Iterable[LabelledItem], label: str) -> bool:
+    def _move(self, items: Iterable[LabelledItem], label: str) -> None:
         """Move items to a class; those whose content it already has are deleted."""
-        digests, elsewhere = {item.digest for item in self._of(label)}, [item for item in items if item.label != label]
-        for item in elsewhere:
+        digests = {item.digest for item in self._of(label)}
+        for item in items:
+            if item.label == label:
+                continue
             if item.digest in digests:
                 del self.items[item.id]
             else:
                 self.items[item.id] = item._replace(label=label)
             digests.add(item.digest)
-        return bool(elsewhere)
 
     def _require_class(self, label: str) -> None:
         """Create a class that does not exist yet."""
@@ -213,11 +207,11 @@ class History(NamedTuple):
         """The history with one more entry; this one itself if the entry changes nothing."""
         if entry.get("do") in (UNDO, REDO):
             return self.replayed([entry])
-        editor = LabelEditor(self.labelled)
-        if not editor.apply(entry, self.next_id):
+        change, next_id = (entry, self.next_id), self.next_id + (entry.get("do") == "add")
+        labelled = self.labelled.after([change])
+        if labelled == self.labelled:
             return self
-        change, next_id = (entry, self.next_id), self.next_id + (entry["do"] == "add")
-        return History(editor.result(), (*self.done, change), (), self.revision + 1, next_id)
+        return History(labelled, (*self.done, change), (), self.revision + 1, next_id)
 
     def replayed(self, entries: Sequence[Entry]) -> "History":
         """The history after stored entries. Changes that were undone are not applied.
@@ -239,7 +233,5 @@ class History(NamedTuple):
             target.append(source.pop())
             while group and source and source[-1][0].get("group") == group:
                 target.append(source.pop())
-        editor = LabelEditor(LabelledSet())
-        for entry, id in done:
-            editor.apply(entry, id)
-        return History(editor.result(), tuple(done), tuple(undone), self.revision + len(entries), next_id)
+        labelled = LabelledSet().after(done)
+        return History(labelled, tuple(done), tuple(undone), self.revision + len(entries), next_id)

@@ -11,41 +11,39 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.backbones import Backbone
-from imprint.calibration import Calibration, CrossValidation
+from imprint.calibration import CrossValidation
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
 from imprint.head import Head
-from imprint.imprinter import Embedded, exemplars
-from imprint.imprinter.exemplars import Exemplars
+from imprint.imprinter import Embedded
+from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars, reasons
 from imprint.imprinter.predictions import predictions
 from imprint.imprinter.state import ImprinterState
-from imprint.method import ClassState, Method
 from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
 MAX_REASONS = 6  # items that are listed as reasons of an answer
-ITEM, IMPORTED = "item ", "file "
-"""Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
 JOINER, NO_LABEL = " + ", "no label"  # between the labels of a label set, and the class of the set without labels
 WITHOUT_BACKBONE = "is a classifier of embeddings, without a backbone; the page needs a model with one."
 EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
 
 
 class ModelBasis(NamedTuple):
-    """What a model is fitted with: a method and, if a model file was imported, its classes."""
+    """What a model is fitted with: a head without classes or, if a model file was imported, the head of that file."""
 
-    method: Method
-    seed: int = 0
-    width: int | None = None
-    states: dict[str, ClassState] = {}  # noqa: RUF012 - never changed
-    exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
-    folds: CrossValidation | None = None  # the cross-validation of the imported model; None if it was not calibrated
+    head: Head  # with labels as texts, and with a cross-validation if the imported model is calibrated
+    exemplars: ExemplarsByClass = {}  # noqa: RUF012 - never changed
     flat: bool = False  # whether it was fitted with `tree=False`: labels with a slash do not form a tree
     tags: TagHead | None = None  # the imported model if it is one of tags; its label sets are the classes
     classes: tuple[str, ...] = ()  # the imported classes, in the order of the page
+
+    @property
+    def empty(self) -> Head:
+        """The head without its classes."""
+        return replace(self.head, labels=(), states=(), folds=None)
 
 
 def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
@@ -65,7 +63,7 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
             f"{backbone.record.name}; start another page with it: imprint serve {name}."
         )
     decider, stored, _ = ImprinterState.from_parts(document, arrays, name)
-    head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
+    head = decider.imprinted
     if head.dtype != np.float32:
         raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
     text_of = {k: (JOINER.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k) for k in decider.owners.tolist()}
@@ -79,19 +77,19 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
             f"{name} has a class {text!r}, which cannot name a folder or a set of labels, as a class of the page must; "
             f"fit the model again with another name for it, or remove it: imprint forget {name} {text!r}."
         )
-    states = {text_of[label]: state for label, state in zip(head.labels, head.states)}
-    named = {
-        text_of[label]: of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
-        for label, of_class in stored.items()
-    }
-    folds = head.folds if isinstance(head.folds, CrossValidation) else None
-    if folds is not None and not all(isinstance(label, str) for label in head.labels):
+    folds = None
+    if head.folds is not None:
         empty = CrossValidation(Head(head.method, head.seed, head.dtype))
-        renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
-        renamed.derived.put("calibration", folds.calibration)
-        folds = renamed
-    is_flat, classes = document.get("flat") is True, tuple(text_of.values())
-    return ModelBasis(head.method, head.seed, head.width, states, named, folds, is_flat, tags, classes)
+        folds = empty.with_classes(head.folds, {text_of[label]: label for label in head.labels})
+        folds.derived.put("calibration", head.folds.calibration)
+    texts = tuple(text_of[label] for label in head.labels)
+    return ModelBasis(
+        head=replace(head, labels=texts, label_type=np.dtype("U1"), folds=folds),
+        exemplars={text_of[label]: of_class for label, of_class in stored.items()},
+        flat=document.get("flat") is True,
+        tags=decider if isinstance(decider, TagHead) else None,
+        classes=tuple(text_of.values()),
+    )
 
 
 class ServedModel(NamedTuple):
@@ -99,32 +97,14 @@ class ServedModel(NamedTuple):
 
     history: History
     basis: ModelBasis
-    head: Head | None = None
-    exemplars: dict[Any, Exemplars] = {}  # noqa: RUF012
+    head: Head | None = None  # calibrated only if it is an imported one to which nothing was added
+    exemplars: ExemplarsByClass = {}  # noqa: RUF012
     tags: TagHead | None = None  # the head that scores labels, if the classes are label sets
 
     @property
     def decider(self) -> Head | TagHead | None:
         """The head that answers; None if there is no model yet."""
         return self.tags or self.head
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """The calibration of the head; None if it has none, and for tags."""
-        folds = self.head.folds if self.head is not None and self.tags is None else None
-        return folds.calibration if isinstance(folds, CrossValidation) else None
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether this is an imported model to which nothing was added."""
-        labelled = self.history.labelled
-        same = not labelled.items and labelled.classes == {k: k for k in self.basis.states}
-        return labelled.model is not None and same
-
-    @property
-    def folds(self) -> CrossValidation | None:
-        """The cross-validation of an unchanged imported model; the evaluator computes that of other models."""
-        return self.basis.folds if self.unchanged else None
 
 
 def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
@@ -144,16 +124,20 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     labelled = history.labelled
     if basis is not before.basis:
         before = ServedModel(History(), basis)
-    changed, head = changed_labels(before.history.labelled, labelled), before.head
+    changed = changed_labels(before.history.labelled, labelled)
     if not changed:
         return before._replace(history=history)
+    if not labelled.items and labelled.classes and labelled.classes == {label: label for label in basis.head.labels}:
+        return ServedModel(history, basis, basis.head, basis.exemplars, basis.tags)
+    head = before.head.with_folds(None) if before.head is not None else None
     for label in changed:
         if head is not None and label in head:
             head = head.forget(label) if len(head) > 1 else None
-    head, origins = head or Head(basis.method, basis.seed, np.float32), _origins(labelled, changed, basis)
+    head, origins = head or basis.empty, imported_labels(labelled, changed, basis)
     if origins:
-        labels, states = (*head.labels, *origins), (*head.states, *(basis.states[k] for k in origins.values()))
-        head = replace(head, labels=labels, states=states, label_type=np.dtype("U1"), width=basis.width)
+        states = dict(zip(basis.head.labels, basis.head.states))
+        labels = (*head.labels, *origins)
+        head = replace(head, labels=labels, states=(*head.states, *(states[origin] for origin in origins.values())))
     items = fitted_items(labelled, changed, rows)
     X, y = rows_of(items, rows)
     head = head.learn(X, y) if len(y) else head
@@ -161,10 +145,9 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
         return ServedModel(history, basis)
     stored = {k: of_class for k, of_class in before.exemplars.items() if k not in changed}
     stored |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
-    names, width = [f"{ITEM}{item.id}" for item in items], head.proxies.weights.shape[1]
-    new = Embedded(X.reshape(len(items), width), names, (), y)
-    model = ServedModel(history, basis, head, exemplars.choose_exemplars(head, stored, new))
-    return model if basis.tags is None else model._replace(tags=basis.tags if model.unchanged else _tag_head(head))
+    new = Embedded(X.reshape(len(items), head.proxies.weights.shape[1]), [item.path for item in items], (), y)
+    tags = _tag_head(head) if basis.tags is not None else None
+    return ServedModel(history, basis, head, choose_exemplars(head, stored, new), tags)
 
 
 def _tag_head(sets: Head) -> TagHead | None:
@@ -172,20 +155,6 @@ def _tag_head(sets: Head) -> TagHead | None:
     names = [sorted(label.split(JOINER)) if label != NO_LABEL else [] for label in map(str, sets.labels)]
     labels = tuple(sorted({label for one in names for label in one}))
     return TagHead(with_label_sets(sets, list(map(as_text, names))), labels) if labels else None
-
-
-def refitted_folds(
-    folds: CrossValidation | None, model: ServedModel, rows: EmbeddingTable, labels: Collection[str]
-) -> CrossValidation:
-    """The cross-validation after these classes are fitted again, each from its items and its imported rows."""
-    labelled, basis = model.history.labelled, model.basis
-    folds = folds or CrossValidation(Head(basis.method, basis.seed, np.float32))
-    for label in labels:
-        folds = folds.forget(label) if label in folds.held else folds
-    if basis.folds is not None:
-        folds = folds.with_classes(basis.folds, _origins(labelled, labels, basis))
-    X, y = rows_of(fitted_items(labelled, labels, rows), rows)
-    return folds.learn(X, y) if len(y) else folds
 
 
 def fitted_items(labelled: LabelledSet, labels: Collection[str], rows: EmbeddingTable) -> list[LabelledItem]:
@@ -200,11 +169,10 @@ def rows_of(items: Sequence[LabelledItem], rows: EmbeddingTable) -> tuple[Array,
     return X, np.array([item.label for item in items], dtype=str)
 
 
-def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) -> dict[str, str]:
+def imported_labels(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) -> dict[str, str]:
     """The imported classes among these and their labels in the file, in the order of imprinting there."""
-    position = {origin: i for i, origin in enumerate(basis.states)}
-    imported = {k: origin for k in labels if (origin := labelled.classes.get(k)) is not None}
-    return dict(sorted(imported.items(), key=lambda pair: position[pair[1]]))
+    current = {origin: label for label, origin in labelled.classes.items() if label in labels}
+    return {current[origin]: origin for origin in basis.head.labels if origin in current}
 
 
 def answer(
@@ -225,18 +193,13 @@ def answer(
     return predicted
 
 
-def item_of(exemplar: str, labelled: LabelledSet) -> LabelledItem | None:
-    """The item that an exemplar is; None if it is of an imported file, or the item was deleted."""
-    return labelled.items.get(int(exemplar.removeprefix(ITEM))) if exemplar.startswith(ITEM) else None
-
-
 def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
     """The items that contribute most to the answer; those of an imported model have a name and no number."""
     assert model.head is not None
-    reasons = []
-    for reason in exemplars.reasons(model.head, model.exemplars, row, MAX_REASONS):
-        exemplar = reason.picture or ""
-        item = item_of(exemplar, model.history.labelled)
-        name = item.name if item else exemplar.removeprefix(IMPORTED) or None
-        reasons.append({"id": item.id if item else None, "name": name, "label": reason.label, "value": reason.value})
-    return reasons
+    items = {item.path: item for item in model.history.labelled.items.values()}
+    described = []
+    for reason in reasons(model.head, model.exemplars, row, MAX_REASONS):
+        item = items.get(reason.picture or "")
+        id, name = (item.id, item.name) if item is not None else (None, reason.picture)
+        described.append({"id": id, "name": name, "label": reason.label, "value": reason.value})
+    return described

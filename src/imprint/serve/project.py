@@ -1,21 +1,25 @@
-"""A project of the page: its folder, its labelled items and the newest model."""
+"""A project of the page: its folder, its labelled items, the newest model and its evaluation."""
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
+from imprint.head import Head
 from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import modality
-from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
+from imprint.serve.evaluation import ModelEvaluation, calibrated, evaluate
 from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, imported_basis, refitted
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
@@ -23,6 +27,8 @@ from imprint.serve.unlabelled import LabellingPool, ServedDrift
 from imprint.serve.workers import SupervisedThread
 
 MAX_BATCH = 256  # maximum number of changes that are written to the disk together
+MAX_EVALUATIONS = 10_000  # maximum number of requests that one evaluation answers
+PAUSE, MAX_WAIT = 0.25, 2.0  # an evaluation waits for a pause between changes, for a maximum time, in seconds
 LONGEST_DESCRIPTION = 500
 
 
@@ -41,11 +47,13 @@ class Project:
     The store holds the changes and the files. Embeddings and the model are computed from them.
     """
 
-    def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
+    def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method):
         self.folder, self.spec, self.backbone = folder, spec, backbone
         self.modality, self.drift, self.pool = modality(backbone.modality), ServedDrift(), LabellingPool(self)
-        self.closed, self._fitting, self._plain = False, Lock(), ModelBasis(method, seed)
-        self._model = ServedModel(History(), self._plain)
+        self._plain = ModelBasis(Head(method, 0, np.float32))
+        self._model, self._fitting = ServedModel(History(), self._plain), Lock()
+        self.evaluation = ModelEvaluation(self._model)  # the newest one; the model may be some changes newer
+        self._changed_at, self._rested_at, self._hurry, self.closed = 0.0, 0.0, Event(), False
         with ExitStack() as resources, reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             resources.enter_context(exclusive(folder / "lock", lambda: in_use(folder)))
@@ -60,19 +68,20 @@ class Project:
             self.history = History().replayed(self.store.entries())
             self._embedder = opened(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
             self._embed_missing()
-            self.evaluator = opened(closing(Evaluator(self.rows, self._model, self.model)))
+            self.evaluator = opened(closing(SupervisedThread("evaluate", self._evaluate, MAX_EVALUATIONS)))
             self._committer = opened(closing(SupervisedThread("commit", self._commit, MAX_BATCH)))
             self._resources = resources.pop_all()
-        self.evaluator.submit()
+        self.evaluated(urgent=False)
 
     def close(self) -> None:
         """Finish the running tasks and release the folder."""
         self.closed = True
+        self._hurry.set()
         self._resources.close()
 
     def threads(self) -> dict[str, dict[str, Any]]:
         """The status of every thread by its name."""
-        return {t.name: t.status() for t in (self._committer, self._embedder, self.evaluator.thread)}
+        return {t.name: t.status() for t in (self._committer, self._embedder, self.evaluator)}
 
     # Changes
 
@@ -143,7 +152,7 @@ class Project:
         if entries or files:
             self.store.commit(entries, files)
             self.history = history
-            self.evaluator.submit()
+            self.evaluated(urgent=False)
         return outcomes
 
     # The model and its evaluation
@@ -163,11 +172,32 @@ class Project:
 
     def calibrated_model(self) -> ServedModel:
         """The newest model with the newest calibration that fits it."""
-        return calibrated(self.model(), self.evaluator.evaluation)
+        return calibrated(self.model(), self.evaluation)
 
-    def evaluated(self) -> "Future[ModelEvaluation]":
-        """The evaluation of the newest state, which includes its model."""
-        return self.evaluator.submit(urgent=True)
+    def evaluated(self, urgent: bool = True) -> "Future[ModelEvaluation]":
+        """The evaluation of the newest state, which includes its model. If it is not urgent, it waits for a pause."""
+        self._changed_at = time.monotonic()
+        if urgent:
+            self._hurry.set()
+        return self.evaluator.submit(urgent)
+
+    def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
+        """Evaluate the newest model once for all requests; this takes at most half of the time."""
+        latest = time.monotonic() + MAX_WAIT
+        while not any(urgent) and not self._hurry.is_set():
+            wait = max(min(self._changed_at + PAUSE, latest), self._rested_at) - time.monotonic()
+            if wait <= 0:
+                break
+            self._hurry.wait(wait)
+        if not self.closed:
+            self._hurry.clear()
+            model, started = self.model(), time.monotonic()
+            if self.evaluation.model is not model:
+                evaluation = evaluate(model, self.evaluation, self.rows)
+                evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
+                self.evaluation = evaluation
+                self._rested_at = 2 * time.monotonic() - started  # as long as the evaluation took
+        return [self.evaluation] * len(urgent)
 
     def content(self, item: LabelledItem) -> bytes:
         """The bytes of an item as they were added."""
@@ -192,14 +222,15 @@ class Project:
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
     """The history after a change, and its outcome. An item whose content is in its class already is not added."""
-    is_add = entry.get("do") == "add"
-    same = [item for item in history.labelled.items.values() if is_add and item.digest == entry["digest"]]
-    others = tuple(item for item in same if item.label != entry["label"])
-    for item in same:
-        if item.label == entry["label"]:
-            return history, CommitOutcome(history.revision, item.id, new=False, others=others)
+    if entry.get("do") != "add":
+        after = history.after(entry)
+        return after, CommitOutcome(after.revision)
+    same = {item.label: item for item in history.labelled.items.values() if item.digest == entry["digest"]}
+    known, others = same.pop(entry["label"], None), tuple(same.values())
+    if known is not None:
+        return history, CommitOutcome(history.revision, known.id, new=False, others=others)
     after = history.after(entry)
-    return after, CommitOutcome(after.revision, history.next_id if is_add else None, others=others)
+    return after, CommitOutcome(after.revision, history.next_id, others=others)
 
 
 def in_use(folder: Path) -> None:

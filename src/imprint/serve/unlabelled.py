@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from imprint.serve.project import Project
 
 GROWTH = 1.2  # distances are computed again when the pool has grown by this factor
-SUSPICIOUS_P_VALUE = 0.05  # p-value below which an input is stored, to be shown if there is an alarm
-MAX_STORED, MAX_SHOWN = 200, 24
+SUSPICIOUS_P_VALUE = 0.05  # p-value below which an input has a preview, to be shown if there is an alarm
+MAX_SHOWN = 24
 LOG = logging.getLogger("imprint.serve")
 
 
@@ -96,39 +96,31 @@ class ServedDrift:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._restart(None)
+        self._calibration: Calibration | None = None
+        self._lock, self.monitor = Lock(), DriftMonitor(0)
 
     def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
         """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
+        shown = preview() if known < SUSPICIOUS_P_VALUE else ""
         with self._lock:
             if calibration is not self._calibration:
-                self._restart(calibration)
-            key = str(self.monitor.inputs + 1)
-            if known < SUSPICIOUS_P_VALUE:
-                self._suspicious[key] = {"name": name, "preview": preview()}
-                for old in list(self._suspicious)[:-MAX_STORED]:
-                    del self._suspicious[old]
-            alarm = self.monitor.observe(known, key, spoken_time(time.time()))
+                self._calibration, self.monitor = calibration, DriftMonitor.of_calibration(calibration)
+            alarm = self.monitor.observe(known, name, spoken_time(time.time()), shown)
         if alarm:
             LOG.warning("Drift: %s.", alarm)
 
     def restart(self) -> dict[str, Any]:
         """Discard the evidence; returns the state after that, as JSON."""
         with self._lock:
-            self._restart(self._calibration)
+            self.monitor = DriftMonitor(self.monitor.reference)
         return self.as_json()
-
-    def _restart(self, calibration: Calibration | None) -> None:
-        self._calibration = calibration
-        self.monitor = DriftMonitor.of_calibration(calibration) if calibration else DriftMonitor(0)
-        self._suspicious: dict[str, dict[str, str]] = {}  # the name and the preview, a data URL or a text
 
     def as_json(self) -> dict[str, Any]:
         """The alarm (or null), the evidence, and the inputs behind an alarm, the smallest p-value first."""
         with self._lock:
-            monitor, stored = self.monitor, self._suspicious
-            shown = [one for one in monitor.unfamiliar if one.name in stored][:MAX_SHOWN] if monitor.alarm else []
-            unfamiliar = [{**stored[one.name], "known": one.p_value, "when": one.when} for one in shown]
+            monitor, unfamiliar = self.monitor, []
+            if monitor.alarm:
+                unfamiliar = [one for one in monitor.unfamiliar if one.preview][:MAX_SHOWN]
             figures = {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs}
-        return figures | {"unfamiliar": unfamiliar}
+        shown = [{"name": u.name, "preview": u.preview, "known": u.p_value, "when": u.when} for u in unfamiliar]
+        return {**figures, "unfamiliar": shown}

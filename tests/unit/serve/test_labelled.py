@@ -16,7 +16,7 @@ from imprint.serve.model import ModelBasis, ServedModel, changed_labels, refitte
 from imprint.serve.projects import started
 
 METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
-BASIS = ModelBasis(METHOD)
+BASIS = ModelBasis(Head(METHOD, 0, np.float32))
 LABELS = ("ant", "bee", "cat")
 DIGESTS = [hashlib.sha256(bytes([i])).hexdigest() for i in range(12)]
 ROWS = dict(zip(DIGESTS, np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)))
@@ -71,7 +71,7 @@ def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
     assert np.array_equal(model.head.proxies.weights, fresh.proxies.weights)
     assert np.allclose(model.head.scores(X), fresh.scores(X), rtol=1e-6)
     named = {name for shelf in model.exemplars.values() for name in shelf.names}
-    assert named <= {f"item {i.id}" for i in items}
+    assert named <= {i.path for i in items}
 
 
 @given(st.lists(ENTRY, max_size=25))

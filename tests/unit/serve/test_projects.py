@@ -120,7 +120,7 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
     for backbone, recipe in (("raw", "qi2018"), (None, None)):
         project, _ = projects.started(None, backbone=backbone, recipe=recipe)
         assert (project.folder, project.spec, len(project.history.labelled.items)) == (folder, "raw", 1)
-        assert project.model().basis.method.generator.__class__.__name__ == "Mean"
+        assert project.model().basis.head.method.generator.__class__.__name__ == "Mean"
         project.close()
     texts, _ = projects.started(None, backbone="minilm")
     assert texts.folder.name == "project-text", "texts and pictures do not share a project"

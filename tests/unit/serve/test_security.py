@@ -160,7 +160,7 @@ def test_pictures_are_encoded_anew_before_they_are_shown(client):
 
 def test_a_project_has_one_owner(project):
     with pytest.raises(FileError, match="in use"):
-        Project(project.folder, "raw", project.backbone, project.model().basis.method)
+        Project(project.folder, "raw", project.backbone, project.model().basis.head.method)
     token_of(project.folder)
     assert os.stat(project.folder / "token").st_mode & 0o777 == 0o600
 

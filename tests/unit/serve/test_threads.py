@@ -39,7 +39,7 @@ def failing(error, times=1):
 
 
 def thread_of(project, name):
-    threads = {"commit": project._committer, "embed": project._embedder, "evaluate": project.evaluator.thread}
+    threads = {"commit": project._committer, "embed": project._embedder, "evaluate": project.evaluator}
     return threads[name]
 
 
@@ -214,7 +214,7 @@ def test_a_request_that_nobody_waits_for_any_more_does_no_harm():
 
 
 def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(ready, project, monkeypatch):
-    import imprint.serve.evaluation as module
+    import imprint.serve.project as module
 
     evaluate, entered, dropped = module.evaluate, threading.Event(), threading.Event()
 
