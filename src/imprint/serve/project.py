@@ -98,13 +98,9 @@ class Project:
         return self._embedder.submit((prepared, name))
 
     def _embed(self, batch: list[tuple[Any, str]]) -> list[Array]:
-        """The embeddings of prepared inputs with their names, and of (None, words) for the words of a class."""
-        rows = {i: self.backbone.embed_names([words])[0] for i, (item, words) in enumerate(batch) if item is None}
-        inputs = [i for i in range(len(batch)) if i not in rows]
-        if inputs:
-            prepared, names = zip(*(batch[i] for i in inputs))
-            rows |= zip(inputs, embed_checked(self.backbone, prepared, names))
-        return [rows[i] for i in range(len(batch))]
+        """The embeddings of prepared inputs with their names."""
+        prepared, names = zip(*batch)
+        return list(embed_checked(self.backbone, prepared, names))
 
     def add(
         self, raw: bytes, row: Array, label: str, name: str, group: str = "", held_out: bool = False
@@ -126,7 +122,7 @@ class Project:
         words = " ".join(description.split()) or words_of(label)
         added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
         added["digest"] = digest_of(words.encode())
-        self.rows.keep(added["digest"], self._embedder.submit((None, words)).result())
+        self.rows.keep(added["digest"], self.backbone.embed_names([words])[0])
         return self.change(added)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
@@ -214,8 +210,8 @@ class Project:
                 with suppress(FileError, UnreadableInput):
                     if item.text is None or self.modality.typed:
                         futures[item.digest] = self.embed(self.content(item), item.name)
-                    else:  # the words of a class
-                        futures[item.digest] = self._embedder.submit((None, item.text))
+                    else:  # the description of a class
+                        self.rows.keep(item.digest, self.backbone.embed_names([item.text])[0])
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 

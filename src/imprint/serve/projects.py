@@ -52,10 +52,12 @@ def started(
 
     An existing project is continued, and so is an interrupted import. Also returns sentences about an imported folder.
     """
-    split = None
+    splits = list[Split]()
     if source is not None and source.is_dir():
-        split = load_folder(source, "train", tree=tree)
-        backbone = backbone or backbones.default(split.modality)
+        splits = [load_folder(source, "train", tree=tree)]
+        if "test" in splits[0].parts:
+            splits.append(load_folder(source, "test", tree=tree))
+        backbone = backbone or backbones.default(splits[0].modality)
     elif source is not None:
         model = Imprinter.load(source, backbone=backbone, threads=threads)
         if not modality(model.modality).needs_backbone:
@@ -63,22 +65,22 @@ def started(
         backbone = model.embedder.spec
     load = cache(partial(backbones.load, threads=threads))
     folder = folder or _folder_for(source, load(backbone).modality if backbone else None)
-    project = opened(folder, backbone, recipe, load)
+    project, sentences = opened(folder, backbone, recipe, load), list[str]()
     try:
-        facts, is_new = project.store.facts(), not project.history.revision
+        is_new = not project.history.revision
         if source is not None and is_new:
             project.store.state({"name": source.resolve().stem})
-        if source is not None and split is not None and (is_new or facts.get(IMPORT) == UNFINISHED):
-            sentences = import_folder(project, split, progress)
-            if "test" in split.parts:
-                sentences += import_folder(project, load_folder(source, "test", tree=tree), progress, held_out=True)
-            return project, sentences
-        if source is not None and split is None and is_new:
+        if splits and (is_new or project.store.facts().get(IMPORT) == UNFINISHED):
+            project.store.state({IMPORT: UNFINISHED})
+            for split in splits:
+                sentences += import_folder(project, split, progress, held_out=split is not splits[0])
+            project.store.state({IMPORT: "finished"})
+        elif source is not None and is_new:
             project.import_model(source.read_bytes(), str(source)).result()
     except BaseException:
         project.close()
         raise
-    return project, []
+    return project, sentences
 
 
 def opened(
@@ -130,7 +132,6 @@ def import_folder(project: Project, split: Split, progress: Report, held_out: bo
             f"{split.origin} holds {split.kind.plural}, and {project.backbone.record.name} reads "
             f"{project.modality.plural}; choose another backbone with --backbone."
         )
-    project.store.state({IMPORT: UNFINISHED})
 
     def add(i: int, label: str) -> None:
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
@@ -147,7 +148,6 @@ def import_folder(project: Project, split: Split, progress: Report, held_out: bo
             except UnreadableInput as e:
                 sentences.append(str(e))
             progress(done, len(futures))
-    project.store.state({IMPORT: "finished"})
     return sentences
 
 

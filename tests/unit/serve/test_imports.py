@@ -1,6 +1,7 @@
 """The first import of a folder: interrupted, and with files that are none."""
 
 import os
+import shutil
 import threading
 
 import pytest
@@ -66,6 +67,28 @@ def test_pictures_below_test_are_held_out(photos, tmp_path):
     assert sorted(item.label for item in items if item.held_out) == ["bottom", "bottom", "top", "top"]
     assert not project.history.after({"do": "undo"}).labelled.classes, "one step"
     project.close()
+
+
+def test_an_import_that_ends_before_the_held_out_pictures_goes_on(photos, tmp_path, monkeypatch):
+    for part in ("train", "test"):
+        for label in ("top", "bottom"):
+            shutil.copytree(photos / label, photos / part / label)
+    for label in ("top", "bottom"):
+        shutil.rmtree(photos / label)
+        for file in (photos / "test" / label).iterdir():
+            file.write_bytes(picture(int(file.stem) + 1000, shade=label == "bottom"))
+    load = projects.load_folder
+
+    def interrupted(root, split, **options):
+        if split == "test":
+            raise KeyboardInterrupt
+        return load(root, split, **options)
+
+    monkeypatch.setattr(projects, "load_folder", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        begin(photos, tmp_path)
+    monkeypatch.undo()
+    assert begin(photos, tmp_path) == ({"bottom": 12, "top": 12}, [])
 
 
 def test_a_finished_import_is_not_repeated(photos, tmp_path):
