@@ -8,7 +8,7 @@ the task with the smallest score first.
 import os
 import urllib.request
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -17,13 +17,13 @@ from xml.etree import ElementTree
 from starlette.routing import Route
 
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.types import Array
 from imprint.serve.project import Project
 from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
 FETCH_SECONDS = 30.0  # maximum time to fetch a picture
+MAX_FETCHES = 16  # maximum number of pictures that are fetched and decoded at the same time
 MAX_RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
 CREATE_EVENTS, DELETE_EVENT = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
@@ -143,15 +143,16 @@ class LabelStudio:
         return self._config
 
     def _embed(self, tasks: list[Any], config: LabelConfig) -> None:
-        """Embed the inputs of new tasks; unreadable ones are left out."""
-        waiting: dict[int, tuple[bytes, Future[Array]]] = {}
-        for task in tasks:
-            if int(task["id"]) not in self._digests:
-                with suppress(UnreadableInput):
-                    raw = self._content(task, config)
-                    waiting[int(task["id"])] = raw, self.project.embed(raw, _name(task))
-        for number, (raw, future) in waiting.items():
-            self._digests[number] = self._pool.add(raw, future.result(DEADLINE))
+        """Fetch and embed the inputs of new tasks; unreadable ones are left out."""
+
+        def embed(task: Json) -> None:
+            with suppress(UnreadableInput):
+                raw = self._content(task, config)
+                row = self.project.embed(raw, _name(task)).result(DEADLINE)
+                self._digests[int(task["id"])] = self._pool.add(raw, row)
+
+        with ThreadPoolExecutor(MAX_FETCHES) as pool:
+            list(pool.map(embed, [task for task in tasks if int(task["id"]) not in self._digests]))
 
     def _content(self, task: Json, config: LabelConfig) -> bytes:
         value = (task.get("data") or {}).get(config.field)

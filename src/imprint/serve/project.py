@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from threading import Event, Lock
@@ -56,13 +56,13 @@ class Project:
         self._changed_at, self._rested_at, self._hurry, self.closed = 0.0, 0.0, Event(), False
         with ExitStack() as resources, reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            resources.enter_context(exclusive(folder / "lock", lambda: in_use(folder)))
+            opened = resources.enter_context
+            opened(exclusive(folder / "lock", lambda: in_use(folder)))
             if (folder / "journal").exists() and not (folder / PROJECT).exists():
                 raise FileError(
                     f"{folder} was written by an earlier version: save pictures.zip on its page with that version, "
                     f"unpack it, and start imprint serve with the unpacked folder and another --folder."
                 )
-            opened = resources.enter_context
             self.store = opened(closing(ProjectStore(folder)))
             self.rows = opened(closing(ProjectCache(folder, backbone.fingerprint, backbone.width)))
             self.history = History().replayed(self.store.entries())
@@ -203,17 +203,18 @@ class Project:
         """Embed the items that this backbone has not embedded yet. Items whose file is damaged are left out."""
         changes = (*self.history.done, *self.history.undone)  # also those that redo may restore
         items = [LabelledItem.of_entry(id, entry) for entry, id in changes if entry["do"] == "add"]
-        missing = list({item.digest: item for item in items if item.digest not in self.rows}.values())
-        for start in range(0, len(missing), BATCH_SIZE):
-            futures = {}
-            for item in missing[start : start + BATCH_SIZE]:
-                with suppress(FileError, UnreadableInput):
-                    if item.text is None or self.modality.typed:
-                        futures[item.digest] = self.embed(self.content(item), item.name)
-                    else:  # the description of a class
-                        self.rows.keep(item.digest, self.backbone.embed_names([item.text])[0])
-            for digest, future in futures.items():
-                self.rows.keep(digest, future.result())
+        missing = {item.digest: item for item in items if item.digest not in self.rows}
+
+        def embed(item: LabelledItem) -> None:
+            with suppress(FileError, UnreadableInput):
+                if item.text is None or self.modality.typed:
+                    row = self.embed(self.content(item), item.name).result()
+                else:  # the description of a class
+                    row = self.backbone.embed_names([item.text])[0]
+                self.rows.keep(item.digest, row)
+
+        with ThreadPoolExecutor(BATCH_SIZE) as pool:  # so many threads fill the batches of the network
+            list(pool.map(embed, missing.values()))
 
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:

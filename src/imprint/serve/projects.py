@@ -197,8 +197,7 @@ class Projects:
                 case "delete":
                     self._delete(self._named(entry))
                 case "restore":
-                    folder = self._named(entry, TRASH)
-                    os.replace(folder, self.base / folder.name)
+                    _move(self._named(entry, TRASH), self.base)
                 case kind:
                     raise unknown("change of projects", kind, CHANGES)
         return self.as_json()
@@ -216,7 +215,7 @@ class Projects:
         with exclusive(folder / "lock", lambda: in_use(folder)):
             os.utime(folder)
         (self.base / TRASH).mkdir(exist_ok=True)
-        os.replace(folder, self.base / TRASH / folder.name)
+        _move(folder, self.base / TRASH)
 
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below
@@ -228,6 +227,12 @@ class Projects:
         if folder is None:
             raise ParameterError("There is no such project; it may have been deleted.")
         return folder
+
+
+def _move(folder: Path, parent: Path) -> None:
+    """Move a project into another folder, under a new name if there is one of that name."""
+    target = parent / folder.name
+    os.replace(folder, parent / f"{folder.name}-{secrets.token_hex(4)}" if target.exists() else target)
 
 
 def _described(folders: dict[str, Path]) -> list[dict[str, Any]]:

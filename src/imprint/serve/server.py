@@ -35,7 +35,10 @@ def application(projects: Projects, token: str, port: int, host: str = "127.0.0.
     routes = [page, Mount("/static", StaticFiles(directory=STATIC)), *api.routes(endpoints)]
     if projects.label_studio:
         routes += LabelStudio(projects.project).routes(endpoints, f"/label-studio/{token}")
-    handlers = {HTTPException: lambda request, error: refusal(error)}
+    handlers = {
+        HTTPException: lambda request, error: refusal(error),
+        ValueError: lambda request, error: refusal(HTTPException(404)),  # a number of thousands of digits in an address
+    }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, host, tls)
 
 

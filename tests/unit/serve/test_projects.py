@@ -3,6 +3,7 @@
 import io
 import time
 import zipfile
+from contextlib import closing
 
 import pytest
 
@@ -98,6 +99,25 @@ def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatc
     monkeypatch.setattr(projects.time, "time", lambda: now + 31 * 86400)
     assert client.json("GET", "/api/projects")[1]["deleted"] == []
     assert list((tmp_path / "home" / "serve" / ".deleted").iterdir()) == []
+
+
+def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client, tmp_path):
+    """The folder of a data set has the same name each time, so a deleted one may be there already."""
+    folder = tmp_path / "home" / "serve" / "photos-0123456789ab"
+    for name in ("first", "second"):
+        projects.opened(folder).close()
+        with closing(ProjectStore(folder)) as store:
+            store.state({"name": name})
+        do(client, "delete", id=folder.name)
+    deleted = {one["name"]: one["id"] for one in client.json("GET", "/api/projects")[1]["deleted"]}
+    assert set(deleted) == {"first", "second"}
+    for id in deleted.values():
+        do(client, "restore", id=id)
+    assert set(listed(client)) == {"first", "second", "room"}
+    do(client, "delete", id=listed(client)["first"]["id"])
+    projects.opened(folder.with_name(deleted["first"])).close()
+    do(client, "restore", id=deleted["first"])
+    assert len(client.json("GET", "/api/projects")[1]["projects"]) == 4
 
 
 def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path):

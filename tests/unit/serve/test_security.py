@@ -263,7 +263,9 @@ def test_wrong_methods_and_addresses_are_refused_as_json(client):
         status, headers, raw = client.ask(method, path)
         assert (status, json.loads(raw)["error"]) == (405, "This address does not accept that method."), path
         assert allowed in headers["allow"]
-    for path in ("/nowhere", "/api/nowhere", "/static/nowhere.js", "/api/items/7/thumbnail", "/api/export/passwords"):
+    long_number = f"/api/items/{'7' * 5000}/thumbnail"  # Python refuses to convert it
+    unknown = ("/nowhere", "/api/nowhere", "/static/nowhere.js", "/api/items/7/thumbnail", "/api/export/passwords")
+    for path in (*unknown, long_number, "/api/items/x/thumbnail"):
         status, reply = client.json("GET", path)
         assert status == 404
         assert reply["error"].startswith("There is no")
