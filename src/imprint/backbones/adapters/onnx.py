@@ -1,6 +1,7 @@
 """ONNX files through ONNX Runtime."""
 
 import math
+import os
 import re
 from typing import Any
 
@@ -15,15 +16,7 @@ from imprint.core.types import Array
 
 VERSION = 1
 VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor
-MESSAGES: dict[str, dict[int, str]] = {  # fields of ONNX messages that lead to tensors: number and type
-    "Model": {7: "Graph", 25: "Function"},
-    "Graph": {1: "Node", 5: "Tensor", 15: "Sparse"},
-    "Function": {7: "Node", 11: "Attribute"},
-    "Node": {5: "Attribute"},
-    "Attribute": {5: "Tensor", 6: "Graph", 10: "Tensor", 11: "Graph", 22: "Sparse", 23: "Sparse"},
-    "Sparse": {1: "Tensor", 2: "Tensor"},
-    "Tensor": {13: "External"},
-}
+NO_FOLDER = f"{os.devnull}/external-data"  # where ONNX Runtime looks for weights outside the file; it cannot exist
 
 
 class OnnxBackbone(PictureBackbone):
@@ -67,19 +60,20 @@ def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
     import onnxruntime as ort
     from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
-    if has_external_data(content):
-        raise FileError(
-            f"{name} keeps its weights in another file (external data), which its fingerprint would not cover: "
-            "save the model as one file, such as by onnx.save(onnx.load(FILE), NEW_FILE)."
-        )
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = thread_count(threads)
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", NO_FOLDER)
     try:
         return ort.InferenceSession(content, options, providers=_providers(ort, name, device))
     except (failures.InvalidProtobuf, failures.InvalidGraph, failures.Fail, failures.InvalidArgument) as e:
+        if re.search("external (data|tensor)|external-data", str(e), re.IGNORECASE):
+            raise FileError(
+                f"{name} keeps its weights in another file (external data), which its fingerprint would not cover: "
+                "save the model as one file, such as by onnx.save(onnx.load(FILE), NEW_FILE)."
+            ) from None
         raise FileError(f"{name} is not a model ONNX Runtime can run: {first_line(e)}.") from None
     except (failures.NotImplemented, failures.RuntimeException) as e:
         raise FileError(f"{name} needs more than this ONNX Runtime has: {first_line(e)}.") from None
@@ -95,28 +89,6 @@ def _providers(ort: Any, name: str, device: str) -> list[Any]:
             "'cuda' needs the package onnxruntime-gpu instead of onnxruntime."
         )
     return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]
-
-
-def has_external_data(content: bytes) -> bool:
-    """Whether any tensor of a model refers to another file; also True for bytes that cannot be parsed."""
-    if b"location" not in content:  # the key under which a tensor names the other file
-        return False
-    from google.protobuf.empty_pb2 import Empty  # protobuf is installed with ONNX Runtime
-    from google.protobuf.message import DecodeError
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    pending: list[tuple[str, Any]] = [("Model", content)]
-    while pending:
-        kind, message = pending.pop()
-        try:
-            fields = UnknownFieldSet(Empty.FromString(message))
-        except (DecodeError, TypeError):  # TypeError: an integer where the message should be
-            return True
-        parts = [(MESSAGES[kind][f.field_number], f.data) for f in fields if f.field_number in MESSAGES[kind]]
-        if any(name == "External" for name, _ in parts):
-            return True
-        pending += parts
-    return False
 
 
 load = OnnxBackbone
