@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, check_int, first_line
@@ -41,9 +42,9 @@ class Backbone(ABC):
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return self.reload, ()
 
-    @abstractmethod
     def prepare(self, item: Any) -> Any:
         """One input, in the form that `embed` takes in a batch."""
+        return modality(self.modality).convert(item)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         """Number of texts that are longer than the network reads."""
@@ -78,23 +79,16 @@ class Backbone(ABC):
 class PictureBackbone(Backbone):
     """A backbone of pictures."""
 
-    def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
-        super().__init__(record, weights, version, precision)
-        if record.preprocess is None:
-            raise ParameterError(f"The record of {record.name} has no preprocess; a picture needs one.")
-        self.preprocess = record.preprocess
+    @property
+    def preprocess(self) -> Preprocess:
+        """How pictures become the input of the network."""
+        if self.record.preprocess is None:
+            raise ParameterError(f"The record of {self.record.name} has no preprocess; a picture needs one.")
+        return self.record.preprocess
 
     def prepare(self, item: Array) -> Array:
         """One picture, uint8 (H, W, 3) or (H, W), brought to the network's size, uint8."""
         return self.preprocess.picture(item)
-
-
-class TextBackbone(Backbone):
-    """A backbone of texts."""
-
-    def prepare(self, item: str) -> str:
-        """The text itself."""
-        return modality("text").convert(item)
 
 
 class TorchBackbone(PictureBackbone):
@@ -107,9 +101,8 @@ class TorchBackbone(PictureBackbone):
     def __init__(
         self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None, *towers: Any
     ):
-        check_device(record.name, device)
-        self.device, self._mixed, torch = device, device != "cpu", torch_module()
         super().__init__(record, weights, version, precision(device))
+        self.device, self._mixed, torch = device, device != "cpu", torch_module()
         layout = torch.channels_last if self._mixed else torch.contiguous_format
         self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
         self._embed_pictures, self._embed_texts = towers or (self._module, None)
@@ -153,8 +146,9 @@ def extra(module: str, name: str, spec: str) -> Any:
 
 
 @contextmanager
-def creating(spec: str, offline: str) -> Iterator[None]:
+def creating(spec: str, device: str, offline: str) -> Iterator[None]:
     """Report why another library cannot create a model; `offline` says what to do without a network."""
+    check_device(spec, device)
     try:
         yield
     except (OSError, RuntimeError, ValueError) as e:

@@ -9,9 +9,9 @@ import numpy as np
 from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
+from imprint.modalities.image import LONGEST_SIDE, is_picture
 
 LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixels in the crop are computed
-LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """Resampling filters, by their numbers in Pillow."""
 CHOICES = {"filter": FILTERS, "colour": ("rgb", "grey"), "layout": ("NHWC", "NCHW"), "dtype": ("uint8", "float32")}
@@ -99,8 +99,7 @@ class Preprocess:
         """One picture, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height, width, channels)."""
         from PIL import Image
 
-        is_array = isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.size > 0
-        if not is_array or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
+        if not is_picture(item):
             what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
             raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
         if max(item.shape) > LONGEST_SIDE:

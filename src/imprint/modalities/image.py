@@ -50,7 +50,7 @@ class Image(Modality):
         if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
             with _decoding():
                 return _rgb(value.copy())
-        if _is_picture(value):
+        if is_picture(value):
             return np.asarray(value)
         what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
         forms = "a path, bytes, a Pillow image or a uint8 array (height, width[, 3])"
@@ -58,7 +58,7 @@ class Image(Modality):
 
     def recognises(self, value: Any) -> bool:
         is_file = isinstance(value, bytes) and not value.startswith(b"RIFF")
-        return is_file or hasattr(value, "getexif") or _is_picture(value)
+        return is_file or hasattr(value, "getexif") or is_picture(value)
 
     def listed(self, values: Any) -> Sequence[Any]:
         """An array (height, width, 3) is one picture, (n, height, width[, 3]) are several."""
@@ -76,7 +76,8 @@ class Image(Modality):
         return [np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)] * size
 
 
-def _is_picture(value: Any) -> bool:
+def is_picture(value: Any) -> bool:
+    """Whether a value is a picture as an array: uint8, (height, width) or (height, width, 3), not empty."""
     is_array = isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.size > 0
     return is_array and (value.ndim == 2 or (value.ndim == 3 and value.shape[2] == 3))
 

@@ -9,6 +9,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
+RATE = 16_000  # samples per second of an array that comes without its rate
 PCM, FLOATING, EXTENSIBLE = 1, 3, 0xFFFE  # formats of samples
 
 
@@ -52,11 +53,14 @@ class Sound(Modality):
             raise refused("its samples are not finite")
         return Recording(mono, rate)
 
-    def convert(self, value: Any) -> Any:
-        samples = value[0] if isinstance(value, tuple) and len(value) == 2 else value
+    def convert(self, value: Any) -> Recording:
+        samples, rate = value if isinstance(value, tuple) and len(value) == 2 else (value, RATE)
         if not isinstance(samples, np.ndarray):
             raise ParameterError(f"A sound must be samples, or samples and their rate, not {type(value).__name__}.")
-        return value
+        if samples.ndim != 1 or samples.dtype != np.float32 or not samples.size or not np.isfinite(samples).all():
+            what = f"{samples.dtype} of shape {samples.shape}"
+            raise ParameterError(f"The samples of a sound must be finite float32 (n,), n >= 1, not {what}.")
+        return Recording(samples, rate)
 
     def recognises(self, value: Any) -> bool:
         is_file = isinstance(value, bytes) and value.startswith(b"RIFF")

@@ -76,9 +76,9 @@ def test_a_recording_is_the_average_of_its_frames(yamnet):
     assert (out.shape, out.dtype) == ((3, 1024), np.dtype(np.float32))
     assert np.abs(out[1] - out[2]).max() > 0.01
     np.testing.assert_allclose(out[0], (out[1] + out[2]) / 2, rtol=1e-5, atol=1e-6)
-    with pytest.raises(ParameterError, match="samples must be finite float32"):
+    with pytest.raises(ParameterError, match="samples of a sound must be finite float32"):
         yamnet.prepare(np.array([np.nan], np.float32))
-    with pytest.raises(ParameterError, match=r"prepare\(str\): a sound must be samples, or samples and their rate"):
+    with pytest.raises(ParameterError, match="A sound must be samples, or samples and their rate, not str"):
         yamnet.prepare("a.wav")
 
 

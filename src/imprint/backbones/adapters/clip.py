@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
 from imprint.backbones.preprocess import FILTERS, Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -15,8 +15,7 @@ def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Open the model, its tokeniser and its preprocessing; transformers fetches them into its own cache."""
     spec = f"clip:{source}"
     package = extra("transformers", "clip", spec)
-    check_device(spec, device)
-    with creating(spec, "write clip:FOLDER with a model saved there"):
+    with creating(spec, device, "write clip:FOLDER with a model saved there"):
         model = package.AutoModel.from_pretrained(source)
         tokenizer = package.AutoTokenizer.from_pretrained(source)
         rule = package.AutoImageProcessor.from_pretrained(source).to_dict()

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -16,9 +16,8 @@ def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Create the model and its tokeniser; open_clip fetches the weights into Hugging Face's cache."""
     spec = f"open_clip:{source}"
     package = extra("open_clip", "clip", spec)
-    check_device(spec, device)
     name, weights = _model_and_weights(package, source)
-    with creating(spec, "write open_clip:FOLDER with a model that open_clip saved there"):
+    with creating(spec, device, "write open_clip:FOLDER with a model that open_clip saved there"):
         model = package.create_model(name, pretrained=weights, require_pretrained=True)
         tokenizer = package.get_tokenizer(name)
     preprocess = _preprocess(spec, package.get_model_preprocess_cfg(model))

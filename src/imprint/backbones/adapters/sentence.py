@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TextBackbone, check_device, creating, extra, state_digest, torch_module
+from imprint.backbones.backbone import Backbone, creating, extra, state_digest, torch_module
 from imprint.backbones.record import Record
 from imprint.core.types import Array
 
 VERSION = 1
 
 
-class SentenceBackbone(TextBackbone):
+class SentenceBackbone(Backbone):
     """A sentence-transformers model; it tokenises, embeds and pools."""
 
     def __init__(self, record: Record, model: Any, device: str, threads: int | None):
@@ -31,8 +31,7 @@ def load(source: str, device: str, threads: int | None) -> SentenceBackbone:
     """Open the model; sentence-transformers fetches the weights into its own cache."""
     spec = f"sentence:{source}"
     package = extra("sentence_transformers", "sentence", spec)
-    check_device(spec, device)
-    with creating(spec, "write sentence:FOLDER with a model saved there"):
+    with creating(spec, device, "write sentence:FOLDER with a model saved there"):
         model = package.SentenceTransformer(source, device=device)
     dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     record = Record(

@@ -8,11 +8,11 @@ import numpy as np
 from imprint.backbones.adapters.tflite import Interpreter
 from imprint.backbones.backbone import Backbone
 from imprint.backbones.record import Record
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
+from imprint.modalities.sound import RATE
 
 VERSION = 2  # version 1 did not dequantise
-RATE = 16_000  # samples a second that the network takes
 LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
 
 
@@ -27,18 +27,11 @@ class SoundBackbone(Backbone):
         self._samples = int(self._interpreter.inputs[0]["shape"][-1])
 
     def prepare(self, item: Array | tuple[Array, int]) -> tuple[Array, ...]:
-        """A recording as frames of the network's length: samples in [-1, 1] with their rate, or at 16,000 a second.
+        """A recording as frames of the network's length.
 
         A remainder shorter than half a frame is left out; a longer one, or a short recording, is padded with silence.
         """
-        samples, rate = item if isinstance(item, tuple) and len(item) == 2 else (item, RATE)
-        if not isinstance(samples, np.ndarray):
-            raise ParameterError(f"prepare({type(item).__name__}): a sound must be samples, or samples and their rate.")
-        if samples.ndim != 1 or samples.dtype != np.float32 or not samples.size or not np.isfinite(samples).all():
-            raise ParameterError(
-                f"prepare({samples.dtype} {samples.shape}): samples must be finite float32 (n,), n >= 1."
-            )
-        sound = resampled(samples, rate)
+        sound = resampled(*super().prepare(item))
         count = max(1, math.floor(len(sound) / self._samples + 0.5))
         frames = np.zeros(count * self._samples, np.float32)
         sound = sound[: len(frames)]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from imprint.backbones.adapters.onnx import session
-from imprint.backbones.backbone import TextBackbone, thread_count
+from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.record import Record, weights
 from imprint.core.errors import FileError
 from imprint.core.types import Array
@@ -15,7 +15,7 @@ VERSION = 1
 TOGETHER = 8  # texts of one length per pass of the network; more is not faster
 
 
-class SentenceEncoder(TextBackbone):
+class SentenceEncoder(Backbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
     Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not

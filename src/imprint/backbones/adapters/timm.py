@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -17,8 +17,7 @@ def load(source: str, device: str, threads: int | None, *, pretrained: bool = Tr
     timm = extra("timm", "timm", spec)
     if not timm.is_model(source):
         raise unknown("timm model", source, timm.list_models())
-    check_device(spec, device)
-    with creating(spec, "its weights must be in Hugging Face's cache (HF_HOME)"):
+    with creating(spec, device, "its weights must be in Hugging Face's cache (HF_HOME)"):
         module = timm.create_model(source, pretrained=pretrained, num_classes=0)
     about = module.pretrained_cfg
     hub = about.get("hf_hub_id")
