@@ -57,11 +57,10 @@ def extract(
     this process writes. The store is the same, and each engine resumes where the other stopped.
     """
     check_engine(engine)
-    n, labels, names = len(split.inputs), len(split.labels), len(split.names)
+    n = len(split.inputs)
     job = EmbeddingJob(backbone, split, range(n), batch_size, workers).check("extract")
-    if not n or labels != n or names != n:
-        rule = "there must be at least one input, and one label and one name for each"
-        raise ParameterError(f"extract(split with {n} inputs, {labels} labels, {names} names): {rule}.")
+    if not len(split.labels):
+        raise ParameterError(f"extract(split with {n} inputs): there must be at least one input, and labels.")
     root, key = store.store_folder(folder), store.embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
     is_new = False
@@ -103,7 +102,7 @@ def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | No
         from imprint.embeddings.ray_engine import ray_batches as batches  # here: it is slow to import
     with closing(ExtractionJournal(folder, identity)) as journal:
         before = EmbeddingProgress(journal.done, total, len(journal.skipped))
-        pipeline.run(replace(job, done=journal.done), batches, journal.commit, progress, before)
+        pipeline.run(replace(job, index=range(journal.done, total)), batches, journal.commit, progress, before)
     if not journal.rows:
         shutil.rmtree(folder)
         first = journal.skipped[0]

@@ -21,6 +21,7 @@ from imprint.core.files.atomic import atomic_write, read_note, write_note
 from imprint.core.types import Array
 from imprint.datasets import SPLITS
 from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels
+from imprint.embeddings.store import write_array
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
@@ -135,9 +136,7 @@ def _unpack(path: Path, folder: Path) -> None:
         options: Any = {"dir": folder.parent, "prefix": f".{folder.name}.", "ignore_cleanup_errors": True}
         with tempfile.TemporaryDirectory(**options) as temporary:
             for name, array in zip(UNPACKED, pack[:4]):
-                with open(Path(temporary, name), "wb") as f:  # `np.save` does not say why a disk is full
-                    np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
-                    f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+                write_array(Path(temporary, name), array)
             files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
             write_note(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged

@@ -71,7 +71,6 @@ class EmbeddingJob:
     index: Sequence[int]  # the inputs to embed
     batch_size: int = BATCH_SIZE
     workers: int | None = None  # threads that prepare inputs; None: one per core
-    done: int = 0  # the number of inputs in `index` that an earlier run has embedded
     offset: int = 0  # where `data` begins, if it is a part of the data
 
     def check(self, call: str) -> "EmbeddingJob":
@@ -83,7 +82,7 @@ class EmbeddingJob:
 
     def spans(self) -> Iterator[Sequence[int]]:
         """The inputs of each batch, by index."""
-        for first in range(self.done, len(self.index), self.batch_size):
+        for first in range(0, len(self.index), self.batch_size):
             yield self.index[first : first + self.batch_size]
 
 
@@ -122,7 +121,7 @@ def run(
         report(EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate))
 
     report(before)
-    if job.done < len(job.index):
+    if len(job.index):
         with closing(engine(job, advance)) as batches:
             for batch in batches:
                 sink(batch)
@@ -165,7 +164,7 @@ def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: 
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
     items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
     index, total, values = list(items), len(items), list(items.values())
-    is_first = total >= BATCH_SIZE and not job.offset and job.index[0] in prepared
+    is_first = total >= BATCH_SIZE and job.offset == 0 and 0 in prepared
     step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):

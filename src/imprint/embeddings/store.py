@@ -6,6 +6,7 @@ The manifest describes the store. It has the size and the checksum of every file
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 
 from imprint.core import __version__
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.atomic import home, read_note, write_note
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import Skipped
@@ -28,9 +29,15 @@ LAYOUT = f"embeddings {FORMAT}"  # part of every key: a store of another layout 
 HEADER = 128  # bytes before the first row: the header of a .npy file, written last
 ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
 FILES = (ROWS, LABELS, NAMES)
-MANIFEST_TYPES: dict[str, type] = dict.fromkeys(("format", "rows", "width", "inputs"), int)
-MANIFEST_TYPES |= dict.fromkeys(("imprint", "key", "dtype"), str) | dict.fromkeys(("backbone", "data", "files"), dict)
-MANIFEST_TYPES |= {"skipped": list}
+MANIFEST_TYPES = {
+    "key": str,
+    "backbone": dict,
+    "rows": int,
+    "width": int,
+    "inputs": int,
+    "skipped": list,
+    "files": dict,
+}
 CHECKSUM = "digest"  # the key of the checksum of the manifest
 
 
@@ -136,9 +143,7 @@ def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str,
     """
     with open(folder / ROWS, "r+b") as f:
         f.write(_npy_header(facts["rows"], facts["width"]))
-    buffer = io.BytesIO()
-    np.save(buffer, labels, allow_pickle=False)
-    (folder / LABELS).write_bytes(buffer.getbuffer())
+    write_array(folder / LABELS, labels)
     with open(folder / NAMES, "wb") as f:
         f.writelines(b"%b\n%b" % (b"," if i else b"[", json.dumps(name).encode()) for i, name in enumerate(names))
         f.write(b"\n]\n")
@@ -149,6 +154,13 @@ def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str,
             files[name] = {"bytes": os.fstat(f.fileno()).st_size, "sha256": _sha256(f)}
     facts = facts | {"dtype": "<f4", "format": FORMAT, "imprint": __version__, "files": files}
     write_note(folder / MANIFEST, facts, CHECKSUM)
+
+
+def write_array(path: Path, array: Array) -> None:
+    """Write a `.npy` file; unlike `np.save`, the error of a full disk says so."""
+    with open(path, "wb") as f:
+        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
+        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _npy_header(rows: int, width: int) -> bytes:
@@ -162,41 +174,29 @@ def _verified_manifest(folder: Path, *, rows: bool) -> dict[str, Any]:
     """The manifest of a store, after every file was compared with it; `rows` includes the checksum of the rows."""
     try:
         manifest = read_note(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
-    except OSError:
+        shape, skipped = (manifest["rows"], manifest["width"]), [Skipped(*s) for s in manifest["skipped"]]
+        stated = {name: (manifest["files"][name]["bytes"], manifest["files"][name]["sha256"]) for name in FILES}
+        require(min(shape) > 0 and stated[ROWS][0] == HEADER + 4 * math.prod(shape))
+        require(len(skipped) == manifest["inputs"] - manifest["rows"])
+    except (OSError, KeyError, TypeError, ValueError):
         raise _damaged(folder, f"{MANIFEST} is missing or damaged") from None
-    if not _is_consistent(manifest):
-        raise _damaged(folder, f"{MANIFEST} is not the manifest of embeddings")
-    for name in FILES:
-        path, entry = folder / name, manifest["files"][name]
-        try:
-            if path.stat().st_size != entry["bytes"]:
-                raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}")
-            with open(path, "rb") as f:
-                if name == ROWS and f.read(HEADER) != _npy_header(manifest["rows"], manifest["width"]):
-                    raise _damaged(folder, f"{name} does not have its header")
-                f.seek(0)
-                if (rows or name != ROWS) and _sha256(f) != entry["sha256"]:
-                    raise _damaged(folder, f"{name} does not have its checksum")
-        except FileNotFoundError:
-            raise _damaged(folder, f"{name} is missing") from None
+    for name, (size, sha256) in stated.items():
+        path = folder / name
+        if not path.is_file():
+            raise _damaged(folder, f"{name} is missing")
+        if path.stat().st_size != size:
+            raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {size:,}")
+        with open(path, "rb") as f:
+            if name == ROWS and f.read(HEADER) != _npy_header(*shape):
+                raise _damaged(folder, f"{name} does not have its header")
+            f.seek(0)
+            if (rows or name != ROWS) and _sha256(f) != sha256:
+                raise _damaged(folder, f"{name} does not have its checksum")
     return manifest
 
 
 def _sha256(file: Any) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_consistent(manifest: dict[str, Any]) -> bool:
-    """Whether the values that opening relies on agree with one another."""
-    files, rows, width, inputs = (manifest[k] for k in ("files", "rows", "width", "inputs"))
-    return (
-        set(files) == set(FILES)
-        and all(type(e) is dict and set(e) == {"bytes", "sha256"} for e in files.values())
-        and rows > 0 < width
-        and files[ROWS]["bytes"] == HEADER + 4 * rows * width
-        and rows + len(manifest["skipped"]) == inputs
-        and all(type(s) is list and [*map(type, s)] == [int, str, str] for s in manifest["skipped"])
-    )
 
 
 def _damaged(folder: Path, what: str) -> FileError:
