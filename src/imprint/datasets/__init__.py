@@ -12,8 +12,7 @@ from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput
-from imprint.datasets.tables import SUFFIXES, load_table, load_table_folder, table_in, table_suffix
-from imprint.datasets.tags import with_tags
+from imprint.datasets.tables import SUFFIXES, load_table, load_table_folder, table_in, table_suffix, with_tags
 
 __all__ = [
     "SPLITS",

@@ -9,7 +9,7 @@ import gzip
 import json
 import tarfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.folder import load_folder
 from imprint.datasets.numpy_files import load_pack
-from imprint.datasets.split import SPLITS, Joined, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.split import SPLITS, Joined, Split, classes_of, plain_labels
 from imprint.datasets.tables import load_table
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
@@ -117,7 +117,8 @@ def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> 
             arrays[f"{part}_labels"] = labels.astype(np.uint8)
         with atomic_write(pack) as f:
             np.savez_compressed(f, **arrays)
-    return load_pack(pack, split, name=name)
+    pictures = load_pack(pack, split)
+    return replace(pictures, names=[f"{name}/{split}/{i}" for i in range(len(pictures))])
 
 
 def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Split:
@@ -128,7 +129,8 @@ def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Spl
     files = {path.name: path if path.exists() else fetch(source, folder, progress) for source, path in paths.items()}
     texts, labels = _read(name, files, split)
     y = plain_labels(labels)
-    return Split(tuple(texts), y, RowNames(f"{name}/{split}/", range(len(texts))), classes_of(y), "text")
+    names = [f"{name}/{split}/{i}" for i in range(len(texts))]
+    return Split(tuple(texts), y, names, classes_of(y), "text")
 
 
 def _load_digits(split: str) -> Split:
@@ -139,7 +141,8 @@ def _load_digits(split: str) -> Split:
     rank = np.cumsum(labels[:, None] == np.arange(10), axis=0)[np.arange(len(labels)), labels]  # in its class, from 1
     rows = (rank % EVERY == 0) == (split == "test")
     images = np.rint(data.images[rows] * 255 / 16).astype(np.uint8)
-    return Split(images, labels[rows], RowNames(f"digits/{split}/", range(len(images))), classes_of(labels), "image")
+    names = [f"digits/{split}/{i}" for i in range(len(images))]
+    return Split(images, labels[rows], names, classes_of(labels), "image")
 
 
 def _load_imagenet(split: str) -> Split:

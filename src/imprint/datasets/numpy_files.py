@@ -9,6 +9,7 @@ an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the na
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
-from imprint.datasets.split import NO_LABELS, SPLITS, Label, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, classes_of, plain_labels
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
-from imprint.datasets.tables.values import LabelColumn, quote_names
+from imprint.datasets.tables.values import quote_names, to_label_array
 
 BLOCK = 1 << 22  # numbers that are checked at once
 INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
@@ -37,7 +38,7 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
         raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
     X = _float_rows(_read_npy(path, mapped=True), str(path))
     y = _read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
-    names = RowNames(f"{path.name}, row ", range(1, len(X) + 1))
+    names = [f"{path.name}, row {i}" for i in range(1, len(X) + 1)]
     return Split(X, y, names, classes_of(y), "embedding", origin=path.name)
 
 
@@ -77,10 +78,9 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
         names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
         if not names or names[0] not in columns:
             raise FileError(f"{path} has no column {column or 'label'!r}; it has: {quote_names(columns)}.")
-        cells = LabelColumn(path, names[0])
-        for batch in read_batches(path, names[:1]):
-            cells.extend(batch.values(names[0]), batch.rows)
-        labels = cells.array()
+        batches = list(read_batches(path, names[:1]))
+        cells = chain.from_iterable(batch.values(names[0]) for batch in batches)
+        labels = to_label_array(path, names[0], cells, chain.from_iterable(batch.rows for batch in batches))
     else:
         raise FileError(f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one per row.")
     if len(labels) != rows:
@@ -95,7 +95,7 @@ def _checked_labels(labels: Array, what: str) -> Array:
         raise FileError(f"{what}: {e}") from None
 
 
-def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
+def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
     """One split of a pack of pictures or of embeddings; labels are integers, texts, or an indicator matrix."""
     with open_pack(path) as pack:
         key, label_key = _array_name(pack.files, INPUTS, split), _array_name(pack.files, LABELS, split)
@@ -116,15 +116,13 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     for array in (inputs, labels):
         array.flags.writeable = False
     part = f" ({split})" if len(parts) > 1 else ""
-    names: Sequence[str] = RowNames(f"{path.name}{part}, row ", range(1, count + 1))
-    if name is not None:
-        names = RowNames(f"{name}/{split}/", range(count))
+    names = [f"{path.name}{part}, row {i}" for i in range(1, count + 1)]
     if names_key in arrays and not is_picture:
         if arrays[names_key].shape != (count,) or arrays[names_key].dtype.kind != "U":
             raise FileError(f"{path}: {names_key} must be one text per row.")
-        names = tuple(arrays[names_key].tolist())
+        names = arrays[names_key].tolist()
     modality, tags = "image" if is_picture else "embedding", labelled and arrays[label_key].ndim == 2
-    return Split(inputs, labels, names, classes, modality, origin=name or path.name, parts=parts, tags=tags)
+    return Split(inputs, labels, names, classes, modality, origin=path.name, parts=parts, tags=tags)
 
 
 def _array_name(stored: Sequence[str], forms: Sequence[str], split: str) -> str:

@@ -30,24 +30,6 @@ class Inputs(Protocol):
     def __getitem__(self, i: int, /) -> Any: ...
 
 
-class RowNames(Sequence[str]):
-    """Names of rows that have only a number: `mnist/train/0` in a data set, `mails.csv, row 2` in a file.
-
-    >>> RowNames("mails.csv, row ", range(2, 5))[-1]
-    'mails.csv, row 4'
-    """
-
-    def __init__(self, prefix: str, rows: Sequence[int]):
-        self.prefix, self.rows = prefix, rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, i: Any) -> Any:
-        rows = self.rows[i]
-        return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
-
-
 class Joined(list[Any]):
     """Several sequences as one, in order; pictures in it are views of the arrays they come from."""
 

@@ -1,4 +1,4 @@
-"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables.
+"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables. Tags: several labels per input.
 
 Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
 line; in other tables the first row is 1.
@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import FileError, reporting_damage
-from imprint.core.label_sets import SEPARATOR
-from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, first_names
+from imprint.core.label_sets import SEPARATOR, from_lists
+from imprint.datasets.files import UNREADABLE, FileInputs
+from imprint.datasets.split import NO_LABELS, SPLITS, Split, classes_of, first_names
 from imprint.datasets.tables.formats import NumberedRow, TableBatch, batches_of, not_utf8
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
-from imprint.datasets.tables.values import LabelColumn, cell_error, is_missing, quote
-from imprint.datasets.tags import list_cell, with_tags
+from imprint.datasets.tables.values import INTEGER, cell_error, is_missing, quote, to_label_array
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
 NAMED = 10  # rows in one message
+FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}  # cells of a column that is a label
 
 
 def table_suffix(path: str | Path) -> str | None:
@@ -64,12 +65,11 @@ def load_table(
     A column `split` assigns rows to splits; without one, all rows are `train`. With a `separator`, a cell holds several
     labels; lists of labels and several columns of labels need none.
     """
-    first = first_row(path)
-    layout = choose_layout(path, first, labelled=labelled, label_column=label_column, text_column=text_column)
-    labels = LabelColumn(path, layout.label) if layout.label is not None else None
+    layout = choose_layout(path, first_row(path), label_column, text_column, labelled=labelled)
     parts: set[str] = set()
-    names: list[str] = []
     rows, unlabelled = array("q"), array("q")  # by number
+    names: list[str] = []
+    label_cells: list[Any] = []
     texts: list[str] = []
     numbers = array("f")  # grows in place, so that there is one copy of the embeddings
     width: int | None = None
@@ -77,12 +77,12 @@ def load_table(
         part_of_row = ["train"] * len(batch.rows) if layout.split is None else [*map(str, batch.values(layout.split))]
         parts.update(part_of_row)
         batch = batch.select([split in (None, part) for part in part_of_row])
-        if labels is not None:
+        if layout.label is not None:
             cells = _label_cells(batch, layout)
             has_label = [not is_missing(cell) for cell in cells]
             unlabelled.extend(row for row, has in zip(batch.rows, has_label) if not has)
+            label_cells += compress(cells, has_label)
             batch = batch.select(has_label)
-            labels.extend(compress(cells, has_label), batch.rows)
         if not batch.rows:
             continue
         rows.extend(batch.rows)
@@ -102,12 +102,12 @@ def load_table(
     if layout.kind != "text":
         inputs = np.frombuffer(numbers, dtype=np.float32).reshape(len(rows), -1)
         inputs.flags.writeable = False
-    y = labels.array() if labels is not None else NO_LABELS
+    y = to_label_array(path, layout.label, label_cells, rows) if layout.label is not None else NO_LABELS
     left_out = f"({len(unlabelled):,}): {first_names(unlabelled, NAMED)}"
     table = Split(
         inputs,
         y,
-        tuple(names) or RowNames(f"{path.name}, row ", rows),
+        tuple(names) or [f"{path.name}, row {row}" for row in rows],
         classes_of(y),
         "text" if layout.kind == "text" else "embedding",
         origin=path.name,
@@ -121,8 +121,19 @@ def load_table(
 def _label_cells(batch: TableBatch, layout: TableLayout) -> list[Any]:
     """The cells of the labels; a list of labels as JSON."""
     if layout.tags:
-        return [list_cell(layout.tags, row) for row in zip(*map(batch.values, layout.tags))]
+        return [json.dumps(_row_tags(layout.tags, row)) for row in zip(*map(batch.values, layout.tags))]
     return [json.dumps(cell) if isinstance(cell, list) else cell for cell in batch.values(str(layout.label))]
+
+
+def _row_tags(names: Sequence[str], values: Sequence[Any]) -> list[str]:
+    """The labels in several columns of a row. A column of 0 and 1 is a label; other cells are labels.
+
+    >>> _row_tags(["joy", "love"], [1, "0"]), _row_tags(["first", "second"], ["joy", None])
+    (['joy'], ['joy'])
+    """
+    texts = ["" if is_missing(value) else str(value).strip() for value in values]
+    flags = [FLAGS.get(text.lower().removesuffix(".0")) for text in texts]
+    return [name if flag else text for name, text, flag in zip(names, texts, flags) if flag is not False]
 
 
 def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
@@ -159,3 +170,33 @@ def first_row(path: Path) -> NumberedRow:
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
+
+
+def with_tags(split: Split, separator: str) -> Split:
+    """The inputs with tags: labels are split at the separator, and equal files in several folders are one input."""
+    by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
+    cells = [by_cell[label] for label in split.labels.tolist()]
+    if isinstance(split.inputs, FileInputs):
+        groups: dict[str, list[int]] = {}
+        for i, digest in enumerate(split.inputs.digests()):  # an unreadable file equals no other
+            groups.setdefault(f"{digest} {i}" if digest == UNREADABLE else digest, []).append(i)
+        cells = [sorted({label for i in group for label in cells[i]}) for group in groups.values()]
+        first = [group[0] for group in groups.values()]
+        inputs, names = split.inputs.part(first), [split.names[i] for i in first]
+        split = replace(split, inputs=inputs, names=names, labels=split.labels[first])
+    texts = {label for cell in cells for label in cell}
+    are_numbers = all(INTEGER.fullmatch(text) for text in texts)
+    tagged = from_lists([map(int, cell) if are_numbers else cell for cell in cells])
+    return replace(split, labels=tagged.sets, classes=tagged.labels, tags=True)
+
+
+def _split_cell(cell: str, separator: str, origin: str) -> list[str]:
+    if not cell.startswith("["):
+        return [text for part in cell.split(separator) if (text := part.strip())]
+    try:
+        items = json.loads(cell)
+    except (ValueError, RecursionError):
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, str | int) and str(item).strip() for item in items):
+        raise FileError(f'{origin}: {quote(cell)} is not a list of labels, such as ["joy", "love"].')
+    return [str(item).strip() for item in items]

@@ -35,11 +35,15 @@ class TableBatch(NamedTuple):
     rows: Sequence[int]
     columns: dict[str, Any]  # Arrow arrays, or lists
 
-    def values(self, column: str) -> list[Any]:
-        """The values of a column as Python objects; None for a column that the batch does not have."""
-        array = self.columns.get(column)
-        if array is None or isinstance(array, list):
-            return [None] * len(self.rows) if array is None else array
+    def column(self, name: str) -> Any:
+        """An Arrow array, or a list; a column that the batch does not have is a list of None."""
+        return self.columns.get(name, [None] * len(self.rows))
+
+    def values(self, name: str) -> list[Any]:
+        """The values of a column as Python objects."""
+        array = self.column(name)
+        if isinstance(array, list):
+            return array
         if not hasattr(array, "dictionary"):
             return list(array.to_pylist())
         distinct = array.dictionary.to_pylist()  # equal values share one object

@@ -3,9 +3,8 @@
 import json
 import math
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -90,60 +89,48 @@ def to_numbers(value: Any, width: int | None) -> list[float]:
     return list(map(to_number, items))
 
 
-class LabelColumn:
-    """The labels of a table as they are read: all texts, or all integers.
+def to_label_array(path: Path, column: str, cells: Iterable[Any], rows: Iterable[int]) -> Array:
+    """The labels in a column: all texts, or all integers (int64); the error of an invalid one names its row.
 
-    Files that are not `typed` hold texts only. Spaces around their labels are stripped, and labels that are all
-    integers become integers.
+    Delimited files hold texts only. Spaces around their labels are stripped, and labels that are all integers become
+    integers.
     """
+    typed = not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes[-2:]}
+    labels: list[Label] = []
+    first_rows: dict[Label, int] = {}  # the first row of each distinct label
+    for cell, row in zip(cells, rows):
+        label = cell.strip() if isinstance(cell, str) and not typed else cell
+        if type(label) not in (str, int) or label not in first_rows:
+            try:
+                label = _checked_label(label, first_rows)
+            except ValueError as e:
+                raise cell_error(path, row, column, e) from None
+            first_rows.setdefault(label, row)
+        labels.append(label)
+    if not typed and all(INTEGER.fullmatch(str(label)) for label in first_rows):
+        return np.array(labels, dtype=np.int64)
+    if not typed and all(map(is_number, first_rows)):
+        for label, row in first_rows.items():
+            if not float(label).is_integer():
+                raise cell_error(path, row, column, _not_a_label(label))
+    return np.array(labels, dtype=np.int64 if isinstance(labels[0], int) else np.str_)
 
-    def __init__(self, path: Path, column: str):
-        self.path, self.column = path, column
-        self.typed = not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes[-2:]}
-        self._index: dict[Label, int] = {}  # of each distinct label, in order of appearance
-        self._first_rows: list[int] = []  # the first row of each distinct label
-        self._labels = array("q")  # of all rows, by index
 
-    def extend(self, values: Iterable[Any], rows: Iterable[int]) -> None:
-        """Append labels; the error of an invalid one names its row."""
-        for value, row in zip(values, rows):
-            label = value.strip() if isinstance(value, str) and not self.typed else value
-            if type(label) not in (str, int) or label not in self._index:
-                try:
-                    label = self._checked(label)
-                except ValueError as e:
-                    raise cell_error(self.path, row, self.column, e) from None
-                if label not in self._index:
-                    self._index[label] = len(self._index)
-                    self._first_rows.append(row)
-            self._labels.append(self._index[label])
-
-    def array(self) -> Array:
-        """The labels, int64 or text."""
-        labels = list(self._index)
-        if not self.typed and all(INTEGER.fullmatch(str(label)) for label in labels):
-            labels = list(map(int, labels))
-        elif not self.typed and all(map(is_number, labels)):
-            for label, row in zip(labels, self._first_rows):
-                if not float(label).is_integer():
-                    raise cell_error(self.path, row, self.column, _not_a_label(label))
-        distinct: Array = np.array(labels, dtype=np.int64 if isinstance(labels[0], int) else np.str_)
-        return distinct[np.frombuffer(self._labels, dtype=np.int64)]
-
-    def _checked(self, value: Any) -> Label:
-        """A text or an integer, of the same type as the labels before."""
-        label = int(value) if isinstance(value, float) and value.is_integer() else value
-        if label is None or label == "":
-            raise ValueError("there is no label")
-        if type(label) is not str and (type(label) is not int or abs(label) >= 1 << 63):
-            raise ValueError(_not_a_label(value))
-        if len(str(label)) > LONGEST_LABEL:
-            raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {LONGEST_LABEL:,}")
-        first = next(iter(self._index), label)
+def _checked_label(value: Any, first_rows: Mapping[Label, int]) -> Label:
+    """A text or an integer, of the same type as the labels before, whose first rows are given."""
+    label = int(value) if isinstance(value, float) and value.is_integer() else value
+    if label is None or label == "":
+        raise ValueError("there is no label")
+    if type(label) is not str and (type(label) is not int or abs(label) >= 1 << 63):
+        raise ValueError(_not_a_label(value))
+    if len(str(label)) > LONGEST_LABEL:
+        raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {LONGEST_LABEL:,}")
+    for first, row in first_rows.items():
         if type(label) is not type(first):
             rule = "labels must be all texts or all whole numbers"
-            raise ValueError(f"{quote(label)} and {quote(first)} in row {self._first_rows[0]}: {rule}")
-        return label
+            raise ValueError(f"{quote(label)} and {quote(first)} in row {row}: {rule}")
+        break
+    return label
 
 
 def _not_a_label(value: Any) -> str:
