@@ -22,8 +22,8 @@ from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, classes_of, 
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import quote_names, to_label_array
+from imprint.modalities.embedding import matrix
 
-BLOCK = 1 << 22  # numbers that are checked at once
 INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
 LABELS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
@@ -51,19 +51,18 @@ def _read_npy(path: Path, *, mapped: bool = False) -> Array:
 
 
 def _float_rows(rows: Array, what: str) -> Array:
-    """Embeddings as float32; raises if they are not rows of finite numbers."""
-    if rows.ndim != 2 or rows.dtype.kind not in "iuf" or not rows.size:
-        raise FileError(f"{what}: embeddings must be rows of numbers, not {rows.dtype} of shape {rows.shape}.")
-    with np.errstate(over="ignore"):
-        X = rows if rows.dtype == np.float32 else rows.astype(np.float32)
-    step = max(1, BLOCK // X.shape[1])
-    for first in range(0, len(X), step):
-        finite = np.isfinite(X[first : first + step])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0] + (first, 0)
-            cell = f"{what}, row {row + 1}, column {column + 1}"
-            raise FileError(f"{cell}: {rows[row, column]} is not a finite float32 number.")
-    return X
+    """Embeddings as finite float32 rows."""
+    with _locating(what):
+        return matrix(rows, np.float32)
+
+
+@contextmanager
+def _locating(what: str) -> Iterator[None]:
+    """Report invalid embeddings or labels together with the file, and perhaps the array, that holds them."""
+    try:
+        yield
+    except ParameterError as e:
+        raise FileError(f"{what}: {e}") from None
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:
@@ -89,10 +88,8 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
 
 
 def _checked_labels(labels: Array, what: str) -> Array:
-    try:
+    with _locating(what):
         return plain_labels(labels)
-    except ParameterError as e:
-        raise FileError(f"{what}: {e}") from None
 
 
 def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:

@@ -26,7 +26,6 @@ from imprint.embeddings.store import store_folder
 
 LAYOUT = "cache 1"  # part of every file's name; increase it when decoding changes
 TABLES, VERSION = ("CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum BLOB NOT NULL)",), 1
-AT_ONCE = 500  # keys in a query
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +125,11 @@ class EmbeddingCache:
     def find(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
         """Embeddings (n, width), and which of them are known (n,); the others are zero."""
         X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
-        rows: dict[bytes, Array] = {}
         with suppress(FileError), closing(self._open()) as database:  # what is not read is embedded again
-            for first in range(0, len(keys), AT_ONCE):
-                part = keys[first : first + AT_ONCE]
-                marks = ", ".join("?" * len(part))
-                for row in database.execute(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
+            for i, key in enumerate(keys):
+                for row in database.execute("SELECT * FROM embeddings WHERE key = ?", key):
                     if is_intact(row) and len(row[1]) == 4 * self.width:
-                        rows[row[0]] = np.frombuffer(row[1], "<f4")
-        for i, key in enumerate(keys):
-            if key in rows:
-                X[i], known[i] = rows[key], True
+                        X[i], known[i] = np.frombuffer(row[1], "<f4"), True
         return X, known
 
     def add(self, keys: Sequence[bytes], X: Array) -> None:

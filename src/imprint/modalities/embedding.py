@@ -8,6 +8,8 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
+BLOCK = 1 << 22  # numbers that are checked at once
+
 
 @dataclass(frozen=True, kw_only=True)
 class Embedding(Modality):
@@ -40,16 +42,21 @@ def check_width(X: Any, expected: int | None) -> None:
         raise ParameterError(f"The embeddings have {X.shape[1]} columns, and the model was fitted on {expected}.")
 
 
-def matrix(rows: Any) -> Any:
-    """Embeddings as finite float32 or float64 rows.  # (n, d)"""
+def matrix(rows: Any, dtype: Any = None) -> Any:
+    """Embeddings as rows of finite numbers, by default float64 if they are that, and otherwise float32.  # (n, d)"""
     try:
-        X = np.asarray(rows)
+        given = np.asarray(rows)
     except ValueError:
         raise ParameterError("Embeddings must be rows of numbers of one width.") from None
-    if X.ndim != 2 or X.dtype.kind not in "fiu" or not len(X):
-        raise ParameterError(f"Embeddings must be rows of numbers (n, d), not {X.dtype} of shape {X.shape}.")
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
-    finite = np.isfinite(X).all(axis=1)
-    if not finite.all():
-        raise ParameterError(f"Embeddings must be finite numbers; row {int(np.argmin(finite)) + 1} is not.")
+    if given.ndim != 2 or given.dtype.kind not in "fiu" or not given.size:
+        raise ParameterError(f"Embeddings must be rows of numbers, not {given.dtype} of shape {given.shape}.")
+    with np.errstate(over="ignore"):
+        X = given.astype(dtype or (np.float64 if given.dtype == np.float64 else np.float32), copy=False)
+    step = max(1, BLOCK // X.shape[1])
+    for first in range(0, len(X), step):
+        finite = np.isfinite(X[first : first + step])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0] + (first, 0)
+            cell = f"Embeddings, row {row + 1}, column {column + 1}"
+            raise ParameterError(f"{cell}: {given[row, column]} is not a finite {X.dtype} number.")
     return X
