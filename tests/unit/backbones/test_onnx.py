@@ -180,7 +180,7 @@ def test_loading_and_running_prints_nothing(capfd, pictures):
 
 
 def external_model(folder, location, where):
-    """A model whose weights are in another file: at the top of the graph, in a node, a subgraph or a function; or sparse."""
+    """A model whose weights are in another file: at the top of the graph, in a node, a subgraph, a function; sparse."""
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
     weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [0.0])
