@@ -41,6 +41,11 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
+    if cpu.use_numba(rows.size * len(truth)):
+        from imprint.kernels.compiled import deciding
+
+        deciding.count_many(scores, rows, truth, scores.dtype.type(rounding), counts)
+        return
     for t, of_classes in enumerate(rows):
         best = scores[of_classes]  # (C, q)
         winner = best.argmax(axis=0)

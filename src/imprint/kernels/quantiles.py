@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels import cpu
 
 ROWS = 128  # ranked at a time, so that they stay in the cache
 
@@ -42,6 +43,11 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     d = first.shape[1]
     levels, targets = (np.arange(d) + 0.5) / d, np.empty((len(sizes), d), dtype=first.dtype)
     values = np.sort(first, axis=None)
+    if cpu.use_numba(np.inf):  # only studies come here, thousands of times
+        from imprint.kernels.compiled import quantiles as compiled
+
+        compiled.targets_in_turn(values, np.array(sizes), levels, targets)
+        return targets
     repeated, counts = targets[:0].ravel(), np.empty(0, dtype=np.intp)
     for target, size in zip(targets, sizes):
         target[:] = _quantiles(values, repeated, counts, levels)

@@ -10,6 +10,30 @@ from imprint.kernels.decisions import SMALLEST
 
 
 @jit
+def count_many(scores: Array, rows: Array, truth: Array, rounding: Any, counts: Any) -> None:
+    """Count right, claimed and near queries of every decision by the largest score; on a tie the first class wins."""
+    right, claimed, near = counts
+    decisions, n_classes = rows.shape
+    n = len(truth)
+    best, second, winner = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
+    for t in range(decisions):
+        best[:], second[:], winner[:] = scores[rows[t, 0]], -np.inf, 0
+        for c in range(1, n_classes):
+            of_class = scores[rows[t, c]]
+            for i in range(n):
+                second[i] = max(second[i], min(best[i], of_class[i]))
+                winner[i] = c if of_class[i] > best[i] else winner[i]
+                best[i] = max(best[i], of_class[i])
+        ties = 0
+        for i in range(n):
+            ties += best[i] - second[i] <= rounding * abs(best[i])
+        near[t] += ties
+        for i in range(n):
+            claimed[t, winner[i]] += 1
+            right[t, winner[i]] += winner[i] == truth[i]
+
+
+@jit
 def smallest(D: Array, first: Array, size: Array, starts: Array, m: int, out: Array) -> None:
     """Fill `out` from column `starts[s]` on with the m smallest of the values `first[s]` to `first[s] + size[s]`.
 
