@@ -46,7 +46,7 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import quantiles as compiled
 
-        compiled.targets_in_turn(values, np.array(sizes), levels, targets)
+        compiled.targets_in_turn(values, np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     repeated, counts = targets[:0].ravel(), np.empty(0, dtype=np.intp)
     for target, size in zip(targets, sizes):

@@ -69,10 +69,20 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
         for start in range(0, len(Q), step):
             queries = Q[start : start + step]
             scores = np.matmul(stack.rows, queries.T, out=held[:, : len(queries)])
-            for out, first, size, unit in zip(best[:, start : start + step], stack.first, stack.size, stack.unit):
-                rows = slice(first, first + size)
-                np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)
+            _maxima_of_sets(scores, stack, factors, best[:, start : start + step])
     return best
+
+
+def _maxima_of_sets(scores: Array, stack: ProxyStack, factors: Array, best: Array) -> None:
+    """Fill in the largest scores among the rows of every set."""
+    if cpu.use_numba(scores.size):
+        from imprint.kernels.compiled import deciding
+
+        deciding.maxima_of_sets(scores, stack.first, stack.size, stack.unit, factors, best)
+        return
+    for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
+        rows = slice(first, first + size)
+        np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)
 
 
 class Neighbours:

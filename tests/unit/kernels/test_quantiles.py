@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from imprint.kernels import cpu
 from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
 
 few = st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=12).map(lambda v: np.array(v, dtype=np.float32))
@@ -21,11 +23,14 @@ def test_ranks_are_those_of_a_stable_sort(values):
         np.testing.assert_array_equal(ranks(X), expected)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @given(rows=st.integers(1, 4), seed=st.integers(0, 99), sizes=st.lists(st.integers(1, 5), max_size=5))
-def test_targets_are_quantiles_of_all_that_came_before(rows, seed, sizes):
+def test_targets_are_quantiles_of_all_that_came_before(rows, seed, sizes, compiled):
     for dtype in (np.float32, np.float64):
         first = np.maximum(np.random.default_rng(seed).normal(size=(rows, 7)), 0).astype(dtype)
-        targets = targets_in_turn(first, sizes)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cpu, "use_numba", lambda work: compiled)
+            targets = targets_in_turn(first, sizes)
         assert targets.dtype == dtype
         before = [first.ravel()]
         for target, size in zip(targets, sizes, strict=True):

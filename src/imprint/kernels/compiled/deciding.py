@@ -34,6 +34,26 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: Any, counts: 
 
 
 @jit
+def maxima_of_sets(scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array) -> None:
+    """Fill in the largest scores among the rows of every set; a set that continues the one before it starts from that.
+
+    NaN is the largest of all.
+    """
+    for s in range(len(first)):
+        row, maxima = first[s], best[s]
+        if s > 0 and first[s] == first[s - 1] and unit[s] == unit[s - 1]:
+            row += size[s - 1]
+            maxima[:] = best[s - 1]
+        else:
+            maxima[:] = -np.inf
+        for r in range(row, first[s] + size[s]):
+            factor = factors[r] if unit[s] else scores.dtype.type(1)
+            for i in range(scores.shape[1]):
+                score = scores[r, i] * factor
+                maxima[i] = score if score > maxima[i] or score != score else maxima[i]
+
+
+@jit
 def smallest(D: Array, first: Array, size: Array, starts: Array, m: int, out: Array) -> None:
     """Fill `out` from column `starts[s]` on with the m smallest of the values `first[s]` to `first[s] + size[s]`.
 
