@@ -1,6 +1,7 @@
 """`ImprintClassifier`: every method of the framework behind one scikit-learn estimator."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.arrays import as_labels, like, on_gpu, plain, rows_at, to_numpy
+from imprint.core.arrays import like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT, PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
@@ -20,7 +21,7 @@ from imprint.core.types import Array
 from imprint.estimator.base import FittedState, MethodEstimator
 from imprint.estimator.inputs import FLOATS, Columns, learn, naming, refuse_balanced
 from imprint.estimator.persistence import head_from_parts, head_to_parts
-from imprint.head import Head, largest
+from imprint.head import Head
 from imprint.head.card import model_card
 from imprint.tags import TagHead
 from imprint.tags.head import predicted_sets, reason_against_tags
@@ -132,43 +133,34 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
-        head, S = self._scores("decision_function(X)", X)
-        return like(S[:, 1] - S[:, 0] if S.shape[1] == 2 and isinstance(head, Head) else S, X)
+
+        def scores(head: Head | TagHead, rows: Array) -> Any:
+            S = head.scores(rows)
+            return S[:, 1] - S[:, 0] if S.shape[1] == 2 and not head.tags else S
+
+        return self._answer("decision_function(X)", X, scores)
 
     def predict(self, X: Any, level: int | None = None) -> Any:
         """The label with the largest score, on a tie the first in `classes_`; with `level`, the most probable node.
 
         Of tags, an indicator matrix (n, L): the labels whose score reaches their threshold.
         """
-        if level is not None:
-            head, S = self._scores("predict(X)", X)
-            nodes, P = head.tree().at(to_numpy(head.probabilities(S)), level)
-            return like(as_labels(nodes, head.classes.dtype)[P.argmax(axis=1)], X)
-        head, rows = self._queries("predict(X)", X)
-        with naming("predict(X)"):
-            if isinstance(head, TagHead):
-                return like(head.predict(rows), X)
-            winners = head.winners(rows)
-        return like(rows_at(like(head.classes, winners), winners), X)
+        return self._answer("predict(X)", X, lambda head, rows: head.predict(rows, level))
 
     def predict_proba(self, X: Any, level: int | None = None) -> Any:
         """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`.
 
         Tags have one probability per label (n, L), which is always calibrated.
         """
-        head, S = self._scores("predict_proba(X)", X)
-        P = head.probabilities(S)
-        return like(P if level is None else head.tree().at(to_numpy(P), level)[1], X)
+        return self._answer("predict_proba(X)", X, lambda head, rows: head.class_probabilities(rows, level)[1])
 
     def known(self, X: Any) -> Any:
         """The conformal p-value that each row belongs to one of the classes, in (0, 1]; needs `calibrate=True`.
 
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
-        head, rows = self._queries("known(X)", X)
-        warn_of_small_samples(head.imprinted.folds, of_known=True)
-        with naming("known(X)"):
-            return like(head.known(rows), X)
+        warn_of_small_samples(self._known().head.imprinted.folds, of_known=True)
+        return self._answer("known(X)", X, lambda head, rows: head.known(rows))
 
     def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
         """Row numbers of the unlabelled pool, most useful to label first, with `reasons`; see `imprint.active`."""
@@ -231,9 +223,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         part = head.imprinted
         return head, Columns(part.width, names).read(call, X, part.dtype if on_gpu(X) else FLOATS)
 
-    def _scores(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
+    def _answer(self, call: str, X: Any, answer: Callable[[Head | TagHead, Array], Any]) -> Any:
+        """What the current head answers for rows, as an array of the kind of X."""
         head, rows = self._queries(call, X)
         with naming(call):
-            S = head.scores(rows)
-            largest(S)  # refuses scores that overflow
-        return head, S
+            return like(answer(head, rows), X)

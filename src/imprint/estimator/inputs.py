@@ -103,7 +103,7 @@ def learn(
             rule = "calibrate must be True or False"
             raise ParameterError(f"ImprintClassifier(calibrate={estimator.calibrate!r}): {rule}.")
         seed, tags = read_seed(estimator.random_state), None if tagged is None else tagged.labels
-        head = new_head(estimator._method(), seed, dtype_name(rows), tags, bool(estimator.calibrate))
+        head = new_head(Head(estimator._method(), seed, dtype_name(rows)), tags, bool(estimator.calibrate))
     return FittedState(head.learn(rows, labels, weight), columns.names)
 
 

@@ -60,6 +60,8 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         "width": head.width,
         "labels": {"type": np.dtype(head.label_type).str, "imprinted": list(head.labels)},
     }
+    if head.flat:
+        document["flat"] = True
     arrays = _states_to_arrays(head.states)
     if not head.method.per_class:
         arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
@@ -129,7 +131,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     require(type(width) is int and 1 <= width < LARGEST_AXIS and type(labels["type"]) is str)
     label_type = np.dtype(labels["type"])
     _check_labels(imprinted, label_type)
-    empty = Head(method, seed, dtype, (), (), label_type, width)
+    empty = Head(method, seed, dtype, (), (), label_type, width, flat=document.get("flat") is True)
     head = replace(empty, labels=tuple(imprinted), states=_states(empty, arrays, len(imprinted)))
     head = head if method.per_class else _with_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import all_finite, as_labels, dtype_name, joined, to_numpy
+from imprint.core.arrays import all_finite, as_labels, dtype_name, joined, like, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
@@ -87,9 +87,9 @@ class Decider:
         """The method in one line."""
         return str(self.imprinted.method)
 
-    def tree(self, flat: bool = False) -> LabelTree:
-        """The classes as the leaves of a tree. It has one level with `flat`, and for tags, which exclude no other."""
-        return LabelTree.of(self.classes.tolist(), flat=flat or self.tags)
+    def tree(self) -> LabelTree:
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Tags and flat classes have one level."""
+        return LabelTree.of(self.classes.tolist(), flat=self.tags or self.imprinted.flat)
 
     def without(self, label: Any) -> Self:
         """This head without a class or, if no class has this label, without the classes below this node of the tree."""
@@ -99,8 +99,11 @@ class Decider:
         return head
 
     def scores(self, Q: Array) -> Array:
-        """Class scores of raw queries.  # (q, C)"""
-        return self.aggregator.scores(self._normalised(Q), self.prepared)
+        """Class scores of raw queries; refused if they overflow.  # (q, C)"""
+        S = self.aggregator.scores(self._normalised(Q), self.prepared)
+        if not all_finite(S):
+            raise ParameterError(f"the scores overflow {dtype_name(S)}; scale the rows down or use norm_inf='l2'.")
+        return S
 
     def doubt(self, Q: Array) -> Array | None:
         """How little the proxies determine the scores of queries; None if the aggregator has no doubt.  # (q,)"""
@@ -117,13 +120,22 @@ class Decider:
         P = self.aggregator.probabilities(S, self.prepared)
         return keep_winners(self.calibration.probabilities(P) if self.calibrated else P, S)
 
+    def class_probabilities(self, Q: Array, level: int | None = None) -> tuple[list[Any], Array]:
+        """The classes, or the nodes at a level of the tree, and their probabilities for raw queries.  # (q, C)"""
+        P = self.probabilities(self.scores(Q))
+        return (self.classes.tolist(), P) if level is None else self.tree().at(to_numpy(P), level)
+
     def winners(self, Q: Any) -> Any:
         """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
-        return self._in_blocks(Q, lambda block: largest(self.scores(block)))
+        return self._in_blocks(Q, lambda block: self.scores(block).argmax(axis=1))
 
-    def predict(self, Q: Any) -> Array:
-        """The label of every raw query; of tags, an indicator matrix.  # (q,) or (q, labels)"""
-        return np.asarray(self.classes[self.winners(Q)])
+    def predict(self, Q: Any, level: int | None = None) -> Any:
+        """The label of every raw query; with `level`, its most probable node at that level of the tree.  # (q,)"""
+        if level is not None:
+            nodes, P = self.class_probabilities(Q, level)
+            return as_labels(nodes, self.classes.dtype)[P.argmax(axis=1)]
+        winners = self.winners(Q)
+        return rows_at(like(self.classes, winners), winners)
 
     def known(self, Q: Array) -> Array:
         """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,) float64"""
@@ -131,7 +143,6 @@ class Decider:
 
         def p_values(block: Array) -> Array:
             S, doubt = self.scores(block), self.doubt(block)
-            largest(S)  # refuses scores that overflow
             return calibration.p_values(to_numpy(S), None if doubt is None else to_numpy(doubt))
 
         return self._in_blocks(Q, p_values)
@@ -152,10 +163,3 @@ def check_label_types(subject: str, of_data: Any, of_model: Any) -> None:
     data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (of_data, of_model))
     if data != model:
         raise ParameterError(f"{subject} {data} labels, the model {model} labels.")
-
-
-def largest(S: Any) -> Any:
-    """The index of the largest score of every row; scores that overflow are refused."""
-    if not all_finite(S):
-        raise ParameterError(f"the scores overflow {dtype_name(S)}; scale the rows down or use norm_inf='l2'.")
-    return S.argmax(axis=1)

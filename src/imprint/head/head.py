@@ -42,6 +42,7 @@ class Head(Decider):
     width: int | None = None
     folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
     device: Any = None  # the GPU of the rows learnt last, where the aggregator computes too
+    flat: bool = False  # whether labels with a slash do not form a tree
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))

@@ -106,11 +106,6 @@ class BackboneEmbedder:
                 f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 
-    @property
-    def flat(self) -> bool:
-        """Whether classes whose labels contain a slash do not form a tree."""
-        return self.tree is False
-
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
         """The option `tree` of `datasets.load`: how to read nested folders, given the classes of a model."""
         return [str(label) for label in classes] if self.tree is None else self.tree

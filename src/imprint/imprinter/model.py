@@ -15,14 +15,13 @@ from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
-from imprint.head import Decider
+from imprint.head import Decider, Head
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
-from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined, words_of
 from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.pretrained import method_parts
-from imprint.imprinter.state import ImprinterState
+from imprint.imprinter.state import ExemplarsByClass, ImprinterState
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
@@ -139,7 +138,8 @@ class Imprinter(Predictor):
                     "fit(data): keep_head is for one class per input, not for tags; leave keep_head out."
                 )
             method = method if self._method_chosen else default_method()
-        names = self._names.examples(self.embedder, rows, new_head(method, self._seed, rows.X.dtype, rows.tags, False))
+        of_examples = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
+        names = self._names.examples(self.embedder, rows, of_examples)
         self._fit(rows if names is None else joined(rows, names), method, names is not None)
         if not isinstance(data, Embedded):
             warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
@@ -155,7 +155,8 @@ class Imprinter(Predictor):
 
     def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
         calibrate = self._calibrate and self._strategy in (None, "margin")  # the others use no held-out rows
-        head: Decider = new_head(method, self._seed, rows.X.dtype, rows.tags, calibrate)
+        empty = Head(method, self._seed, rows.X.dtype, flat=self.embedder.tree is False)
+        head: Decider = new_head(empty, rows.tags, calibrate)
         if self._strategy is not None:
             classes = PretrainedClasses.of(backbones.head(str(self.embedder.spec)))
             head = PretrainedHead(self._strategy, classes, head.imprinted)
@@ -177,7 +178,7 @@ class Imprinter(Predictor):
     def forget(self, label: Any) -> Self:
         """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
         _ = self.state  # raises if the model is not fitted
-        compare_and_set(self, "_state", lambda state: state.without(plain(label), self.embedder.flat))
+        compare_and_set(self, "_state", lambda state: state.without(plain(label)))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -191,8 +192,6 @@ class Imprinter(Predictor):
         document |= {"kind": "classifier", "card": self._card(state).markdown()}
         if self.embedder.kind.needs_backbone:
             document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
-        if self.embedder.flat:
-            document["flat"] = True
         container.write(path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path))
 
     @classmethod
@@ -218,14 +217,13 @@ class Imprinter(Predictor):
         self = cls(backbone or spec, cache=cache, device=device, threads=threads)
         if origin is not None:
             self.embedder.check_origin(path, spec, fingerprint, named=backbone is not None)
-        self.embedder.tree = False if document.get("flat") is True else None
         return self._restore(state)
 
     @classmethod
     def of_head(cls, spec: str, backbone: backbones.Backbone, head: Decider, exemplars: ExemplarsByClass) -> Self:
         """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
-        self.embedder.__dict__["backbone"] = backbone
+        self.embedder.backbone = backbone
         return self._restore(ImprinterState(head, exemplars))
 
     def _restore(self, state: ImprinterState) -> Self:
@@ -234,6 +232,7 @@ class Imprinter(Predictor):
         self._method, self._seed, self._calibrate = head.method, head.seed, head.folds is not None
         self._strategy = state.head.strategy if isinstance(state.head, PretrainedHead) else None
         self._method_chosen = state.head.tags  # it is one for tags
+        self.embedder.tree = False if head.flat else None
         return self
 
     @classmethod

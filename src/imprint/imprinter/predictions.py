@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 
 from imprint.core.label_sets import as_text
-from imprint.core.tree import LabelTree
-from imprint.head import Decider, largest
+from imprint.head import Decider
 from imprint.imprinter.items import Embedded
 
 
 def predictions(
     head: Decider,
-    tree: LabelTree,
     rows: Embedded,
     *,
     top: int = 3,
@@ -26,9 +24,8 @@ def predictions(
     then the deepest node that is still likely, and `level` asks for the nodes at that level. For tags, `labels` lists
     the predicted labels, the most probable first. `with_doubt` adds `doubt`, None if the aggregator has none.
     """
-    Q = rows.X.astype(head.imprinted.dtype, copy=False)
+    Q, tree = rows.X.astype(head.imprinted.dtype, copy=False), head.tree()
     S = head.scores(Q)
-    largest(S)  # refuses scores that overflow
     P, doubt = head.probabilities(S), head.doubt(Q) if with_doubt or head.calibrated else None
     known: list[float | None] = [None] * len(Q)
     nodes = None

@@ -14,9 +14,8 @@ from imprint.core.types import Array
 from imprint.datasets.split import first_names
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter.embedder import BackboneEmbedder, Report
-from imprint.imprinter.exemplars import Reason, reasons
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.state import ImprinterState
+from imprint.imprinter.state import ImprinterState, Reason, reasons
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import PretrainedHead
 from imprint.tags import TagHead
@@ -132,28 +131,26 @@ class Predictor:
     @property
     def tree(self) -> LabelTree:
         """The classes as the leaves of a tree: `animal/cat` is below `animal`. With `tree=False`, it has one level."""
-        return self.state.head.tree(self.embedder.flat)
+        return self.state.head.tree()
 
     def predict(self, items: Any, level: int | None = None) -> Array:
         """The label of every input; with `level`, its most probable node at that level of the tree.
 
         A model of tags returns an indicator matrix whose columns are `classes_`.
         """
-        if level is None:
-            return self.state.head.predict(self._rows(items))
-        return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
+        return np.asarray(self.state.head.predict(self._rows(items), level))
 
     def predict_proba(self, items: Any, level: int | None = None) -> Array:
         """The probabilities of every input, in the order of `classes_`.  # (n, C)
 
         With `level`, those of the nodes at that level of the tree, in the order of `tree.level(level)`.
         """
-        return self._probabilities(items, level)[1]
+        return self.state.head.class_probabilities(self._rows(items), level)[1]
 
     def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
         """The `n` most probable classes of every input, or nodes at a level, the most probable first."""
         check_int("top", "n", n)
-        labels, P = self._probabilities(items, level)
+        labels, P = self.state.head.class_probabilities(self._rows(items), level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
@@ -163,7 +160,7 @@ class Predictor:
         if not head.tags:
             raise ParameterError("tags(items): the model has one label per input; use predict or top.")
         rows = self._rows(items)
-        P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
+        labels, P = head.class_probabilities(rows)
         return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
 
     def likely_nodes(self, items: Any, unknown: float = 0.05, level: int | None = None) -> list[Node | None]:
@@ -173,14 +170,7 @@ class Predictor:
         None for other inputs.
         """
         head, rows = self.state.head, self._rows(items)
-        P, p_values = head.probabilities(head.scores(rows)), head.known(rows)
-        return head.tree(self.embedder.flat).instead(P, p_values, unknown, level)
-
-    def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
-        """The labels of the classes, or of the nodes at a level, and their probabilities."""
-        head = self.state.head
-        P = head.probabilities(head.scores(self._rows(items)))
-        return (head.classes.tolist(), P) if level is None else head.tree(self.embedder.flat).at(P, level)
+        return head.tree().instead(head.class_probabilities(rows)[1], head.known(rows), unknown, level)
 
     def known(self, items: Any) -> Array:
         """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)

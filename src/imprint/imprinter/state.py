@@ -1,4 +1,4 @@
-"""The fitted state of an `Imprinter`: one value, and the contents of a model file."""
+"""The fitted state of an `Imprinter`: a head and the exemplars that explain its answers, and their stored form."""
 
 import os
 from typing import Any, NamedTuple, Self
@@ -14,12 +14,39 @@ from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
 from imprint.head import Decider, Head, check_label_types
-from imprint.imprinter.exemplars import Exemplars, ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
+from imprint.kernels.neighbours import nearest
+from imprint.kernels.rows import squared_norms
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
 from imprint.tags.head import renamed
+
+BLOCK = 1024  # proxies compared with the inputs of a class at once
+SMALL = 1 << 18  # distances up to which comparing all pairs is faster than preparing a neighbour search
+
+
+class Reason(NamedTuple):
+    """A proxy that contributes to a prediction: its class, its contribution, and its exemplar.
+
+    `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`. `picture` names the exemplar, the
+    nearest training input of that class. It is None if the class was imprinted from embeddings without names.
+    """
+
+    label: Any
+    value: float
+    picture: str | None
+
+
+class Exemplars(NamedTuple):
+    """The training inputs stored for one class: names, embeddings, and for each proxy the index of the nearest."""
+
+    names: tuple[str, ...]
+    X: Array  # (e, d)
+    nearest: Array  # (p_c,) index into names
+
+
+ExemplarsByClass = dict[Any, Exemplars]
 
 
 class ImprinterState(NamedTuple):
@@ -49,9 +76,9 @@ class ImprinterState(NamedTuple):
             return 0
         return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
-    def without(self, label: Any, flat: bool = False) -> Self:
-        """The state without a class, or without the classes below a node of the tree unless it is flat."""
-        head = self.head.forget(label) if flat else self.head.without(label)
+    def without(self, label: Any) -> Self:
+        """The state without a class, or without the classes below a node of the tree."""
+        head = self.head.without(label)
         stored, moved = dict(self.exemplars), list[tuple[str, Exemplars]]()
         if head.tags:  # exemplars of label sets with this label move to the sets without it
             for label_set, rest in [(one, renamed(one, label)) for one in stored]:
@@ -117,3 +144,52 @@ def _read_exemplars(head: Head, names: list[list[str]], arrays: dict[str, Array]
             by_class[label] = Exemplars(tuple(map(str, of_class)), X, nearest)
     require(2 * len(by_class) == sum(name.startswith(PICTURES) for name in arrays))
     return by_class
+
+
+def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> ExemplarsByClass:
+    """The exemplars of every class, chosen among the stored ones and the new inputs.
+
+    A class without new inputs keeps its exemplars if its proxies depend on its rows only.
+    """
+    y = np.asarray(new.y)
+    rows_of = {label: np.flatnonzero(y == label) for label in np.unique(y).tolist()}
+    weights = np.split(head.proxies.weights, head.proxies.starts[1:])
+    chosen = {}
+    for label, weights_of_class in zip(head.classes.tolist(), weights):
+        old, rows = stored.get(label), rows_of.get(label, np.empty(0, dtype=np.intp))
+        if old and not len(rows) and head.method.per_class:
+            chosen[label] = old
+        elif old or len(rows):
+            X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[rows])])
+            names = [*(old.names if old else ()), *(new.names[i] for i in rows.tolist())]
+            inputs, blocks = head.method.norm_inf.apply(X), range(0, len(weights_of_class), BLOCK)
+            closest = np.concatenate([_closest(head, weights_of_class[i : i + BLOCK], inputs) for i in blocks])
+            used, nearest_used = np.unique(closest, return_inverse=True)
+            chosen[label] = Exemplars(tuple(names[i] for i in used), X[used], nearest_used)
+    return chosen
+
+
+def _closest(head: Head, weights: Array, inputs: Array) -> Array:
+    """The input nearest to each proxy; for similarities, the one with the largest inner product."""
+    if not head.method.generator.points or head.method.aggregator.measure == "similarity":
+        return np.asarray(np.argmax(weights @ inputs.T, axis=1))
+    if len(weights) * len(inputs) > SMALL:
+        return nearest(weights, inputs.astype(weights.dtype), 1)[1][:, 0]
+    W, X = weights.astype(np.float64), inputs.astype(np.float64)
+    return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))
+
+
+def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> list[Reason]:
+    """The `n` proxies that contribute most to the prediction for a row x (d,); positive weights come first."""
+    proxies, measure = head.proxies, head.aggregator.measure
+    values = head.evidence(x.astype(proxies.weights.dtype))
+    strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
+    against = (values <= 0) & (measure == "weight")
+    owners, starts, strongest = head.owners, proxies.starts, []
+    for i in np.lexsort((-strength, against))[:n].tolist():
+        c = proxies.labels[i]
+        label = owners[c].item()
+        of_class = exemplars.get(label)
+        name = of_class.names[of_class.nearest[i - starts[c]]] if of_class else None
+        strongest.append(Reason(label, float(values[i]), name))
+    return strongest

@@ -36,9 +36,7 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     if head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
     exemplars = {} if head.tags else model.exemplars  # those of the page belong to its label sets
-    imprinter = Imprinter.of_head(project.spec, project.backbone, head, exemplars)
-    imprinter.embedder.tree = False if model.basis.flat else None
-    return imprinter
+    return Imprinter.of_head(project.spec, project.backbone, head, exemplars)
 
 
 def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> bytes:
@@ -74,7 +72,7 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
     rows = LabelledRows(X, y, paths, (), content, project.modality)
     title = "Held-out examples" if evaluation.held_out else "Labelled examples"
-    result = predicted.evaluation(evaluation.model.basis.flat, paths)
+    result = predicted.evaluation(evaluation.model.basis.head.flat, paths)
     return evaluation_page(title, result, rows).encode()
 
 

@@ -18,9 +18,8 @@ from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded
-from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars, reasons
 from imprint.imprinter.predictions import predictions
-from imprint.imprinter.state import ImprinterState
+from imprint.imprinter.state import ExemplarsByClass, ImprinterState, choose_exemplars, reasons
 from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
@@ -36,7 +35,6 @@ class ModelBasis(NamedTuple):
 
     head: Head  # with labels as texts, and with a cross-validation if the imported model is calibrated
     exemplars: ExemplarsByClass = {}  # noqa: RUF012 - never changed
-    flat: bool = False  # whether it was fitted with `tree=False`: labels with a slash do not form a tree
     tags: TagHead | None = None  # the imported model if it is one of tags; its label sets are the classes
     classes: tuple[str, ...] = ()  # the imported classes, in the order of the page
 
@@ -86,7 +84,6 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
     return ModelBasis(
         head=replace(head, labels=texts, label_type=np.dtype("U1"), folds=folds),
         exemplars={text_of[label]: of_class for label, of_class in stored.items()},
-        flat=document.get("flat") is True,
         tags=decider if isinstance(decider, TagHead) else None,
         classes=tuple(text_of.values()),
     )
@@ -182,9 +179,8 @@ def answer(
     head = model.decider
     if head is None:
         raise NotFittedError("There is no model yet: add examples of a class first.")
-    rows, tree = Embedded(row[None, :], [path], ()), head.tree(flat=model.basis.flat)
-    threshold = unknown if head.calibrated else None
-    (predicted,) = predictions(head, tree, rows, unknown=threshold, with_doubt=True, **options)
+    rows, threshold = Embedded(row[None, :], [path], ()), unknown if head.calibrated else None
+    (predicted,) = predictions(head, rows, unknown=threshold, with_doubt=True, **options)
     predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = JOINER.join(str(one["label"]) for one in predicted["labels"]) or NO_LABEL

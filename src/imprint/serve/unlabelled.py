@@ -86,7 +86,7 @@ class LabellingPool:
         if head is None or not digests:
             return [(digest, []) for digest in digests]
         rows = Embedded(np.stack([self.rows[digest] for digest in digests]), digests, ())
-        return [(one["path"], one["top"]) for one in predictions(head, head.tree(), rows, top=n)]
+        return [(one["path"], one["top"]) for one in predictions(head, rows, top=n)]
 
 
 class ServedDrift:

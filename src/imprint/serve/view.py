@@ -68,14 +68,14 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         "revision": model.history.revision,
         "calibrated": calibration is not None,
         "duplicates": [list(group) for group in evaluation.duplicates[:MAX_LISTED]],
-        "held_out": _measured(held_out.evaluation(model.basis.flat), labelled) if held_out else None,
+        "held_out": _measured(held_out.evaluation(model.basis.head.flat), labelled) if held_out else None,
     }
     if model.tags is not None:
         return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
     predicted = evaluation.cross_validated()
     if predicted is None or calibration is None or evaluation.folds is None:
         return {**common, "ready": False, "reason": evaluation.why_uncalibrated, "advice": _advice(labelled, None)}
-    result = predicted.evaluation(model.basis.flat)
+    result = predicted.evaluation(model.basis.head.flat)
     return {
         **common,
         **_measured(result, labelled),

@@ -98,16 +98,21 @@ class TagHead(Decider):
         """The calibrated probability of each label, in (0, 1).  # (q, labels)"""
         return self.calibration.probabilities(S)
 
-    def predict(self, Q: Array) -> Array:
-        """Which labels each query has: those whose score reaches their threshold.  # (q, labels) int64"""
+    def predict(self, Q: Array, level: int | None = None) -> Array:
+        """Which labels each query has: those whose score reaches their threshold.  # (q, labels) int64
+
+        With `level`, the most probable label of every query.  # (q,)
+        """
+        if level is not None:
+            return np.asarray(super().predict(Q, level))
         return (to_numpy(self.scores(Q)) >= self.calibration.thresholds).astype(np.int64)
 
 
-def new_head(method: Method, seed: int, dtype: Any, labels: tuple[Any, ...] | None, calibrate: bool) -> Head | TagHead:
-    """A head without classes, to learn rows of this type; with `labels`, a head of tags, which is always calibrated."""
+def new_head(empty: Head, labels: tuple[Any, ...] | None, calibrate: bool) -> Head | TagHead:
+    """The head that learns the rows of a model; with `labels`, a head of tags, which is always calibrated."""
     if labels is not None:
-        return TagHead(Head(method, seed, dtype), labels)
-    return Head(method, seed, dtype, folds=CrossValidation(Head(method, seed, dtype)) if calibrate else None)
+        return TagHead(empty, labels)
+    return replace(empty, folds=CrossValidation(empty)) if calibrate else empty
 
 
 def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:

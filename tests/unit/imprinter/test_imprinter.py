@@ -426,3 +426,16 @@ def test_the_card_in_a_file_describes_the_classes_in_it(photos, tmp_path):
     document, _ = container.read(tmp_path / "a.imprint")
     assert "light" in document["labels"]["imprinted"]
     assert "light" in document["card"]
+
+
+def test_flat_classes_stay_flat_in_the_classifier(tmp_path):
+    """With tree=False, the classifier of a model, loaded or not, has no nodes either."""
+    X, y = np.eye(4, dtype=np.float32), np.array(["animal/cat", "animal/dog", "sky", "tree"])
+    model = Imprinter(tree=False, calibrate=False).fit((X, y))
+    model.save(tmp_path / "m")
+    for flat in (model.classifier, ImprintClassifier.load(tmp_path / "m"), Imprinter.load(tmp_path / "m")):
+        assert (flat.tree if isinstance(flat, Imprinter) else flat.tree_).depth == 1
+        with pytest.raises(ParameterError, match="Unknown class 'animal'"):
+            flat.forget("animal")
+    nested = Imprinter(calibrate=False).fit((X, y)).classifier
+    assert nested.forget("animal").classes_.tolist() == ["sky", "tree"]

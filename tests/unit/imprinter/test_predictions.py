@@ -20,7 +20,7 @@ def rows():
 def test_they_agree_with_the_methods_of_the_model(rows):
     model = Imprinter("embeddings").fit(*rows)
     queries = model.look(rows[0][::7] + np.float32(0.5))
-    answers = predictions(model.state.head, model.tree, queries, top=2, level=1)
+    answers = predictions(model.state.head, queries, top=2, level=1)
     assert [answer["label"] for answer in answers] == model.predict(queries, level=1).tolist()
     assert [answer["known"] for answer in answers] == model.known(queries).tolist()
     expected = [[guess._asdict() for guess in guesses] for guesses in model.top(queries, 2, level=1)]
@@ -33,7 +33,7 @@ def test_an_input_is_rejected_below_the_threshold_and_not_at_it(rows):
     queries = model.look(rows[0][:1] - np.float32(1))
     p_value = float(model.known(queries)[0])
     at, above = (
-        predictions(model.state.head, model.tree, queries, unknown=unknown, with_doubt=True)[0]
+        predictions(model.state.head, queries, unknown=unknown, with_doubt=True)[0]
         for unknown in (p_value, np.nextafter(p_value, 2))
     )
     assert (at["label"] is None, above["label"] is None) == (False, True)
@@ -44,6 +44,6 @@ def test_an_input_is_rejected_below_the_threshold_and_not_at_it(rows):
 def test_a_threshold_needs_a_calibrated_model(rows):
     model = Imprinter("embeddings", calibrate=False).fit(*rows)
     queries = model.look(rows[0][:2])
-    assert [answer["known"] for answer in predictions(model.state.head, model.tree, queries)] == [None, None]
+    assert [answer["known"] for answer in predictions(model.state.head, queries)] == [None, None]
     with pytest.raises(NotFittedError, match="calibrate=True"):
-        predictions(model.state.head, model.tree, queries, unknown=0.05)
+        predictions(model.state.head, queries, unknown=0.05)

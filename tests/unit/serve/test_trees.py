@@ -10,6 +10,7 @@ from PIL import Image
 
 from imprint import Imprinter
 from imprint.core.errors import ParameterError
+from imprint.core.files import container
 from imprint.serve.export import exported
 from imprint.serve.labelled import clean_label
 from imprint.serve.projects import started
@@ -102,8 +103,9 @@ def test_export_and_import_keep_the_tree(tree, project, tmp_path):
 def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
     model = exported(project, project.evaluated().result())
     assert model.tree.depth == 2
-    model.embedder.tree = False
-    model.save(tmp_path / "flat.imprint")
+    model.save(tmp_path / "nested.imprint")
+    document, arrays = container.read(tmp_path / "nested.imprint")
+    container.write(tmp_path / "flat.imprint", {**document, "flat": True}, arrays)
     project.import_model((tmp_path / "flat.imprint").read_bytes(), "flat.imprint").result()
     assert "node" not in tree.json("POST", "/api/predict", spot(4, 4, 99))[1][0]
     again = exported(project, project.evaluated().result())

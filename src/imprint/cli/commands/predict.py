@@ -75,7 +75,7 @@ def command(
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     readable = embedded.readable.tolist()
-    answers = predictions(head, model.tree, embedded, top=top, unknown=unknown, level=level)
+    answers = predictions(head, embedded, top=top, unknown=unknown, level=level)
     if why:
         for i, answer in enumerate(answers):
             reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), MAX_REASONS)

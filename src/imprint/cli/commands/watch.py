@@ -69,7 +69,7 @@ class _Watcher:
             seen = self.model.look([str(path) for path in batch])
             self.unreadable |= bool(terminal.skipped(seen.skipped))
             if len(seen.X):
-                for answer in predictions(self.model.state.head, self.model.tree, seen, top=1):
+                for answer in predictions(self.model.state.head, seen, top=1):
                     self._report(answer)
 
     def _new_files(self) -> dict[Path, tuple[float, int]]:
