@@ -18,8 +18,7 @@ from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
-from imprint.estimator.base import FittedState, MethodEstimator
-from imprint.estimator.inputs import FLOATS, Columns, learn, naming, refuse_balanced
+from imprint.estimator.base import FLOATS, Columns, FittedState, MethodEstimator, naming
 from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head
 from imprint.head.card import model_card
@@ -105,7 +104,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
         A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
         """
-        learnt = learn(self, "fit(X, y)", X, y, sample_weight)
+        learnt = self._learn("fit(X, y)", X, y, sample_weight)
         n = _num_samples(X)
         with naming(f"fit(X, y) with {n} sample{'s' * (n > 1)}"):
             learnt.head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
@@ -120,14 +119,14 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         With `norm_post="quantile"` the order of the classes matters. `classes` exists for scikit-learn only.
         """
         call = "partial_fit(X, y)"
-        refuse_balanced(call, self.class_weight)
-        compare_and_set(self, "_learnt", lambda before: learn(self, call, X, y, sample_weight, before))
+        self._refuse_balanced(call)
+        compare_and_set(self, "_learnt", lambda before: self._learn(call, X, y, sample_weight, before))
         return self
 
     def forget(self, label: Any) -> Self:
         """Remove a class, all classes below a node such as `animal`, or a tag, as if the model had never seen it."""
         self._known()
-        refuse_balanced(f"forget({label!r})", self.class_weight)
+        self._refuse_balanced(f"forget({label!r})")
         compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
         return self
 
@@ -180,8 +179,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         """Write the model to one file, atomically. The file contains no code: safetensors and JSON."""
         head, columns = self._known()
         document, arrays = head_to_parts(head)
-        if columns is not None:
-            document["features"] = list(columns)
+        if hasattr(columns, "feature_names_in_"):
+            document["features"] = columns.feature_names_in_.tolist()
         document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
         document["class_weight"] = "balanced" if self.class_weight == "balanced" else None
         container.write(path, document, arrays, lambda again, its_arrays: head_from_parts(again, its_arrays, path))
@@ -197,16 +196,16 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         if columns is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
             raise container.foreign(path)
         class_weight = "balanced" if document.get("class_weight") == "balanced" else None
-        return cls.of_head(head, tuple(names) or None).set_params(class_weight=class_weight)
+        return cls.of_head(head, names).set_params(class_weight=class_weight)
 
     @classmethod
-    def of_head(cls, head: Head | TagHead, columns: tuple[str, ...] | None = None) -> Self:
-        """A classifier with an existing head."""
+    def of_head(cls, head: Head | TagHead, columns: list[str] | None = None) -> Self:
+        """A classifier with an existing head, and the names of its columns if they have some."""
         part = head.imprinted
         parts = {name: getattr(part.method, name) for name in PARTS}
         texts = {name: str(component) for name, component in parts.items() if component.public_name()}
         self = cls(**{**parts, **texts}, calibrate=part.folds is not None, random_state=part.seed)
-        self._learnt = FittedState(head, columns)
+        self._learnt = FittedState(head, Columns(part.width, columns))
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -217,11 +216,16 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             tags.classifier_tags.multi_label = reason_against_tags(method) is None
         return tags
 
+    def _refuse_balanced(self, call: str) -> None:
+        """Refuse to change some classes of a model whose weights depend on all of them."""
+        if self.class_weight == "balanced":
+            rule = "the balance depends on all classes; use fit, or a dict of class weights"
+            raise ParameterError(f"{call} with class_weight='balanced': {rule}.")
+
     def _queries(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
         """The current head, and the rows after they were checked against it."""
-        head, names = self._known()
-        part = head.imprinted
-        return head, Columns(part.width, names).read(call, X, part.dtype if on_gpu(X) else FLOATS)
+        head, columns = self._known()
+        return head, columns.read(call, X, head.imprinted.dtype if on_gpu(X) else FLOATS)
 
     def _answer(self, call: str, X: Any, answer: Callable[[Head | TagHead, Array], Any]) -> Any:
         """What the current head answers for rows, as an array of the kind of X."""

@@ -1,1 +1,1 @@
-"""The scikit-learn side of `ImprintClassifier`: its parameters, fitted attributes and input checks."""
+"""The scikit-learn side of `ImprintClassifier`, and the contents of a model file."""
