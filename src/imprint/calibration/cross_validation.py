@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
-from imprint.calibration.held import (
-    FOLDS,
-    HeldRows,
-    absorb,
-    folds_of,
-    folds_of_rows,
-    is_fitted,
-    near_copies,
-    row_digests,
-)
+from imprint.calibration.held import FOLDS, HeldRows, absorb, folds_of, folds_of_rows, is_fitted, near_copies
 from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
@@ -86,8 +77,8 @@ class CrossValidation:
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many of these rows are copies of a row that their class already has."""
-        known = [(rows_at(X, indices), self.held[k]) for k, indices in _rows_by_class(y).items() if k in self.held]
-        return int(sum(np.isin(row_digests(to_numpy(rows)), held.digests).sum() for rows, held in known))
+        known = {label: indices for label, indices in _rows_by_class(y).items() if label in self.held}
+        return sum(self.held[label].count_copies(X[indices]) for label, indices in known.items())
 
     def folds_of(self, X: Array, y: Array) -> Array:
         """The fold of every row that was learnt.  # (n,)"""

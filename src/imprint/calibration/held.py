@@ -69,6 +69,10 @@ class HeldRows:
         order = np.argsort(self.index)
         return self.rows[order], self.weight[order], self.fold[order]
 
+    def count_copies(self, X: Array) -> int:
+        """How many of these rows equal a row of the class, held or not."""
+        return int(np.isin(row_digests(X), self.digests).sum())
+
     def to_state(self) -> State:
         """Named arrays as `LAYOUT` describes them."""
         return {name: np.atleast_1d(getattr(self, name)) for name in LAYOUT}
@@ -170,18 +174,22 @@ def _stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
     return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
 
 
-def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays of a model without proxies that are held rows, or held rows at unit length: rows are stored once.
+def share_rows(summary: State, held: Array) -> tuple[State, State]:
+    """The state of a class without proxies that are held rows, or held rows at unit length: rows are stored once.
 
-    For such a class, `SHARED` holds the indices of the rows and the numbers by which they are divided.
+    The second value refers to the rows: their indices, and the numbers by which they are divided.
     """
-    if STATE_ROWS + "/values" not in arrays:
-        return arrays
-    proxies, held = (to_stacks(arrays, kind)["rows"].by_class() for kind in ("state", "held"))
-    shared = {c: _references(rows, held[c]) for c, rows in proxies.items()}
-    unshared = [{} if shared[c] else {"rows": rows} for c, rows in proxies.items()]
-    rest = {name: array for name, array in arrays.items() if not name.startswith(STATE_ROWS)}
-    return {**rest, **to_arrays("state", unshared), **to_arrays(SHARED, list(shared.values()))}
+    proxies = summary.get("rows", held[:0])
+    if 0 < len(proxies) <= len(held) and proxies.dtype == held.dtype:
+        for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
+            if length is None:  # some rows are too extreme to be normalised like this
+                break
+            row_of = {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
+            index = [row_of.get(row.tobytes(), -1) for row in proxies]
+            if min(index) >= 0 and len({*index}) == len(index):
+                rest = {name: array for name, array in summary.items() if name != "rows"}
+                return rest, {"index": np.array(index, dtype=np.int64), "length": length[index]}
+    return summary, {}
 
 
 def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
@@ -197,14 +205,3 @@ def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
             proxies[c] = held[c][index] / length[:, None]
     rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}
     return {**rest, **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)])}
-
-
-def _references(proxies: Array, held: Array) -> dict[str, Array]:
-    """The indices of the held rows that equal the proxies bit for bit, and the divisors; empty if one equals none."""
-    if len(proxies) <= len(held) and proxies.dtype == held.dtype:
-        for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
-            row_of = {} if length is None else {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
-            index = [row_of.get(row.tobytes(), -1) for row in proxies]
-            if length is not None and min(index) >= 0 and len({*index}) == len(index):
-                return {"index": np.array(index, dtype=np.int64), "length": length[index]}
-    return {}

@@ -13,17 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from imprint.calibration import Calibration, CrossValidation
-from imprint.calibration.held import (
-    EARLIER_LAYOUT,
-    EARLIER_ROWS,
-    FOLDS,
-    LAYOUT,
-    SHARED,
-    from_state,
-    share_rows,
-    unshare_rows,
-)
+from imprint.calibration import Calibration, CrossValidation, held
+from imprint.calibration.held import FOLDS, SHARED
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
@@ -32,6 +23,7 @@ from imprint.core.layout import LARGEST_AXIS, to_arrays, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
+from imprint.head.head import with_mass
 from imprint.method import FAMILIES, ClassState, Method
 from imprint.tags import TagCalibration, TagHead
 
@@ -62,29 +54,27 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     }
     if head.flat:
         document["flat"] = True
-    arrays = _states_to_arrays(head.states)
+    states, arrays = head.states, dict[str, Array]()
+    if isinstance(head.folds, CrossValidation):
+        document["calibration"], arrays = head.folds.calibration.to_parts()
+        held_rows = [head.folds.held[label] for label in head.labels]
+        shared = [held.share_rows(state.summary, rows.rows) for state, rows in zip(states, held_rows)]
+        states = tuple(ClassState(rest, state.sums) for (rest, _), state in zip(shared, states))
+        arrays |= to_arrays(SHARED, [references for _, references in shared])
+        arrays |= to_arrays("held", [rows.to_state() for rows in held_rows])
+        large = [i for i, rows in enumerate(held_rows) if not rows.complete]
+        for f in range(FOLDS):
+            arrays[f"fold{f}/classes"] = np.array(large, dtype=np.int64)
+            arrays |= _states_to_arrays([head.folds.fitted[head.labels[i]][f] for i in large], f"fold{f}/")
     if not head.method.per_class:
         arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
-    if isinstance(head.folds, CrossValidation):
-        document["calibration"], calibration = head.folds.calibration.to_parts()
-        arrays = share_rows({**arrays, **calibration, **_folds_to_arrays(head, head.folds)})
-    return document, arrays
+    return document, {**arrays, **_states_to_arrays(states)}
 
 
 def _states_to_arrays(states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
     """The states of classes as arrays whose names start with `prefix`."""
-    summaries, sums = zip(*states)
+    summaries, sums = [state.summary for state in states], [state.sums for state in states]
     return {**to_arrays(f"{prefix}state", summaries), **to_arrays(f"{prefix}sums", sums)}
-
-
-def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
-    arrays = to_arrays("held", [folds.held[label].to_state() for label in head.labels])
-    large = [i for i, label in enumerate(head.labels) if label in folds.fitted]
-    for f in range(FOLDS):
-        arrays[f"fold{f}/classes"] = np.array(large, dtype=np.int64)
-        if large:
-            arrays |= _states_to_arrays([folds.fitted[head.labels[i]][f] for i in large], f"fold{f}/")
-    return arrays
 
 
 def head_from_parts(
@@ -100,7 +90,7 @@ def head_from_parts(
                 f"{source}: it holds {unread[0]!r}, which this version of imprint does not know; fit the model again, "
                 f"or use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
             )
-        head = _head(method, document, unshare_rows(arrays))
+        head = _head(method, document, held.unshare_rows(arrays))
         return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
 
 
@@ -132,16 +122,18 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     label_type = np.dtype(labels["type"])
     _check_labels(imprinted, label_type)
     empty = Head(method, seed, dtype, (), (), label_type, width, flat=document.get("flat") is True)
-    head = replace(empty, labels=tuple(imprinted), states=_states(empty, arrays, len(imprinted)))
-    head = head if method.per_class else _with_weights(head, arrays["weights"], arrays["sizes"])
+    folds = None
+    if "calibration" in document:
+        folds = _folds(empty, imprinted, arrays)
+        if EARLIER_ARRAY not in arrays:
+            folds.derived.put("calibration", Calibration.from_parts(document["calibration"], arrays))
+    states = _states(empty, arrays, len(imprinted))
+    head = replace(empty, labels=tuple(imprinted), states=states, folds=folds)
+    if not method.per_class:
+        _restore_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):
         weights = head.proxies.weights
     require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and np.isfinite(weights).all())
-    if "calibration" in document:
-        folds = _folds(empty, head.labels, arrays)
-        if EARLIER_ARRAY not in arrays:
-            folds.derived.put("calibration", Calibration.from_parts(document["calibration"], arrays))
-        head = head.with_folds(folds)
     return head
 
 
@@ -168,12 +160,13 @@ def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "")
     return tuple(map(ClassState, *parts))
 
 
-def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> CrossValidation:
+def _folds(empty: Head, labels: list[Any], arrays: dict[str, Array]) -> CrossValidation:
     count, seen = len(labels), arrays.get("held/seen/values")
-    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= EARLIER_ROWS))
-    states = to_states(arrays, "held", LAYOUT if seen is None else EARLIER_LAYOUT, count, empty.width or 0)
-    held = {label: from_state(state, empty.seed, label) for label, state in zip(labels, states)}
-    fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not held[label].complete}
+    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= held.EARLIER_ROWS))
+    layout = held.LAYOUT if seen is None else held.EARLIER_LAYOUT
+    states = to_states(arrays, "held", layout, count, empty.width or 0)
+    rows_of = {label: held.from_state(state, empty.seed, label) for label, state in zip(labels, states)}
+    fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not rows_of[label].complete}
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
         require(classes.dtype == np.int64 and classes.ndim == 1 and ((classes >= 0) & (classes < count)).all())
@@ -182,16 +175,17 @@ def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> Cr
         by_label = dict(zip((labels[i] for i in classes.tolist()), states_of_fold))
         for label in fitted:
             fitted[label].append(by_label[label])
-    return CrossValidation(empty, held, {label: tuple(states) for label, states in fitted.items()})
+    return CrossValidation(empty, rows_of, {label: tuple(states) for label, states in fitted.items()})
 
 
-def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
+def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
+    """Let a head use the stored proxies, which depend on several classes."""
     require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and (sizes > 0).all())
     require(weights.ndim == 2 and int(sizes.sum()) == len(weights))
+    summaries = [state.summary for state in head.sorted_states()]
     if isinstance(head.method.generator, PerClassGenerator):
-        rows = {label: len(state.summary["rows"]) for label, state in zip(head.labels, head.states)}
-        require([rows[label] for label in sorted(rows)] == sizes.tolist())
-    return head.with_weights(weights, sizes)
+        require([len(summary["rows"]) for summary in summaries] == sizes.tolist())
+    head.derived.put("proxies", with_mass(summaries, weights, sizes.tolist()))
 
 
 def _check_labels(labels: Any, label_type: np.dtype[Any]) -> None:

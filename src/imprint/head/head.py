@@ -100,13 +100,6 @@ class Head(Decider):
         summaries = [self.states[i].summary for i in order]
         return with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
 
-    def with_weights(self, weights: Array, sizes: Array) -> "Head":
-        """The same head with the normalised proxies from a file, sorted by class, and their number in each class."""
-        other = replace(self)
-        summaries = [state.summary for state in self._sorted_states()]
-        other.derived.put("proxies", with_mass(summaries, weights, sizes.tolist()))
-        return other
-
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
         other = replace(self, folds=folds)
@@ -129,12 +122,13 @@ class Head(Decider):
             return proxies
         return proxies._replace(weights=to_device(proxies.weights, self.device))
 
-    def _sorted_states(self) -> list[ClassState]:
+    def sorted_states(self) -> list[ClassState]:
+        """The states in the order of the labels."""
         return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
 
     def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
-        return self.aggregator.merge([state.sums for state in self._sorted_states()])
+        return self.aggregator.merge([state.sums for state in self.sorted_states()])
 
     def _change(self, ancestor: "Head") -> Change:
         """How the classes differ from those of an ancestor; a class is unchanged if its state is the same object.
@@ -144,7 +138,7 @@ class Head(Decider):
         then = dict(zip(ancestor.labels, ancestor.states))
         same = {label for label, state in zip(self.labels, self.states) if then.get(label) is state}
         removed = [i for i, label in enumerate(sorted(ancestor.labels)) if label not in same]
-        summaries = [state.summary for state in self._sorted_states()]
+        summaries = [state.summary for state in self.sorted_states()]
         sizes = [len(rows) for rows in self.method.generator.proxies(summaries)]
         added = [i for i, label in enumerate(sorted(self.labels)) if label not in same]
         new, proxies = [summaries[i] for i in added], None
