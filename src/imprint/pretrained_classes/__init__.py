@@ -143,15 +143,15 @@ class PretrainedHead(Decider):
 
     @lazy
     def prepared(self) -> Any:
-        """One linear layer or, for the strategy `margin`, the two layers and the head that decide."""
-        layer, new, indices = self._pretrained_layer(), self.imprinted, self._indices()
-        new_bias = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
-        bias = np.full(len(self), new_bias, dtype=new.dtype)
-        bias[indices[: len(self.pretrained.labels)]] = layer.bias
+        """One linear layer; for the strategy `margin`, with the head that chooses among the new classes."""
+        old, new, indices, n = self._pretrained_layer(), self.imprinted, self._indices(), len(self.pretrained.labels)
+        bias = np.empty(len(self), dtype=new.dtype)
+        bias[indices[:n]] = old.bias
+        bias[indices[n:]] = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
         if self.strategy != "margin":
             return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
-        gates = gate(layer, new)
-        return Gated(layer, gates._replace(bias=gates.bias - new.dtype.type(self.margin)), new, indices, bias)
+        weights = np.concatenate([old.weights, gate(old, new).weights])[np.argsort(indices)]
+        return LinearLayer(weights, np.arange(len(self)), bias, new, indices[n:])
 
     def _pretrained_layer(self) -> "LinearLayer":
         (labels, weights, bias), dtype = self.pretrained, self.imprinted.dtype
@@ -170,21 +170,13 @@ class PretrainedHead(Decider):
 
 
 class LinearLayer(NamedTuple):
-    """A linear layer whose classes may have several rows."""
+    """A linear layer whose classes may have several rows, and perhaps the head that chooses among the new classes."""
 
     weights: Array  # (p, d) sorted by class
     starts: Array  # (C,)
     bias: Array  # (C,)
-
-
-class Gated(NamedTuple):
-    """The pre-trained layer, a gate (one row per new class), and the head that chooses among the new classes."""
-
-    old: LinearLayer
-    gate: LinearLayer
-    new: Head
-    indices: Array  # (C,) among all classes, of the pre-trained ones and then the new ones
-    bias: Array  # (C,)
+    new: Head | None = None
+    new_classes: Array | None = None  # their indices in all classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +195,11 @@ class Logits(Aggregator):
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
         return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
 
-    def facts(self, proxies: Proxies, prepared: LinearLayer | Gated) -> Facts | None:
-        return None if isinstance(prepared, Gated) else facts_of_maxima(self.temperature, prepared.bias)
+    def facts(self, proxies: Proxies, prepared: LinearLayer) -> Facts | None:
+        return None if prepared.new is not None else facts_of_maxima(self.temperature, prepared.bias)
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer | Gated) -> tuple[str, str] | None:
-        if isinstance(prepared, Gated):
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer) -> tuple[str, str] | None:
+        if prepared.new is not None:
             return None
         dtype = proxies.weights.dtype
         S = g.add("Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype))
@@ -216,17 +208,17 @@ class Logits(Aggregator):
 
 @dataclass(frozen=True, kw_only=True)
 class LogitsWithMargin(Logits):
-    """Pre-trained classes score their logits. The best new class scores the largest logit of the gate minus the margin.
+    """Every class scores its logit, and the margin is part of the bias of new classes. The head chooses among these.
 
-    The scores of the other new classes are lower by the differences of their log-probabilities among the new classes.
+    The class that it chooses gets their largest logit. The scores of the other new classes are lower by the differences
+    of their log-probabilities among the new classes.
     """
 
     def scores(self, Q: Array, prepared: Any) -> Array:
-        old, gate, new, indices, _ = prepared
+        S, (*_, new, columns) = super().scores(Q, prepared), prepared
         P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST_PROBABILITY, dtype=np.float64)
-        best = super().scores(Q, gate).max(axis=1, keepdims=True)
-        S = np.concatenate([super().scores(Q, old), best + np.log(P / P.max(axis=1, keepdims=True))], axis=1)
-        return np.asarray(S[:, np.argsort(indices)], dtype=Q.dtype)
+        S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(P / P.max(axis=1, keepdims=True))
+        return S
 
 
 def match_quantiles(weights: Array, W: Array) -> Array:
