@@ -20,8 +20,7 @@ from imprint.paper.artefact import NotRunError, Results
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
-from imprint.paper.setting import MAX
-from imprint.paper.studies import cosine, role_study, unnormalised
+from imprint.paper.setting import MAX, cosine, role_study, unnormalised
 from imprint.paper.tables import find
 from imprint.report.sections import MARKS, Picture, Run, Section, claim_rows, claims_html, sections_by_artefact, tally
 from imprint.report.text_table import TextTable
@@ -118,7 +117,7 @@ def gains(folders: dict[str, Path]) -> TextTable:
     """NC1 of every data set, and what five proxies gain over one."""
     lines = []
     for name, folder in folders.items():
-        nc1 = set_values(Results(folder))
+        nc1 = {(b, d): value for b, sets in set_values(Results(folder)).items() for d, value in sets.items()}
         found = [_gains(Results(folder, aggregator)) for aggregator in ("max", KERNEL)]
         for at, value in sorted(nc1.items(), key=lambda item: item[1]):
             lines.append((f"{name}: {', '.join(at)}", f"{value:.2f}", *(f"{own[at]:+.2f}" for own in found)))

@@ -9,13 +9,13 @@ from importlib.resources import files
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.paper import budgets, collapse, measurements, modes, pictures, same_architecture, tables
+from imprint.paper import budgets, collapse, measurements, modes, tables
 from imprint.paper.artefact import Artefact
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {
     name: kind
-    for module in (budgets, collapse, measurements, modes, pictures, same_architecture, tables)
+    for module in (budgets, collapse, measurements, modes, tables)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, Artefact)
 }

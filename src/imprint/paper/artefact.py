@@ -15,8 +15,7 @@ import numpy as np
 from imprint.core.errors import FileError, ImprintError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
-from imprint.paper.setting import MAX, ROLES, Setting
-from imprint.paper.studies import method_text
+from imprint.paper.setting import MAX, ROLES, Setting, method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
 from imprint.report.text_table import TextTable
 from imprint.study import Instance, Study
@@ -133,10 +132,6 @@ class Finding(NamedTuple):
     """The same for the published results, if they are computed here instead of stated in `artefacts.toml`."""
 
 
-Part = TextTable | Picture | bytes | tuple[bytes, bytes]
-"""A table, a picture, or a drawing as SVG, for wide screens or for wide and for narrow ones."""
-
-
 def listed(values: Mapping[str, float], form: str = ".2f") -> str:
     """Named values as text.
 
@@ -202,19 +197,18 @@ class Artefact(ABC):
         """The accuracies of its first study; raises `NotRunError` if some are missing."""
         return results.scores(self.studies(results.setting))
 
+    def picture(self, svg: bytes, narrow: bytes = b"") -> Picture:
+        """A drawing with the name and the caption of the artefact."""
+        return Picture(self.name, svg, self.caption, narrow)
+
     def make_section(
-        self, results: Results, parts: Sequence[Part], findings: Mapping[str, Finding], **words: Any
+        self, results: Results, parts: Sequence[TextTable | Picture], findings: Mapping[str, Finding], **words: Any
     ) -> Section:
-        """A section with these parts, and its claims judged by the findings; `words` fill in its text and caption."""
-        words["setting"], shown = results.setting, list[TextTable | Picture]()
-        for part in parts:
-            if isinstance(part, TextTable | Picture):
-                shown.append(part)
-            else:
-                svg, narrow = part if isinstance(part, tuple) else (part, b"")
-                shown.append(Picture(self.name, svg, self.caption.format(**words), narrow))
-        claims, text = self.judge_claims(findings), self.text.format(**words)
-        return Section(self.name, self.title, self.where, text, tuple(shown), tuple(claims), self.note, self.topic)
+        """A section with these parts, and its claims judged by the findings; `words` fill in its text and captions."""
+        words["setting"] = results.setting
+        shown = tuple(replace(part, caption=part.caption.format(**words)) for part in parts)
+        claims, text = tuple(self.judge_claims(findings)), self.text.format(**words)
+        return Section(self.name, self.title, self.where, text, shown, claims, self.note, self.topic)
 
     def judge_claims(self, findings: Mapping[str, Finding]) -> list[Claim]:
         """The claims with their verdicts on these results and on the published ones."""

@@ -1,17 +1,20 @@
-"""Figures over the number of proxies k: all generators, and k-means with few rows per class."""
+"""Figures over the number of proxies k: all generators, k-means with few rows, and a backbone with other weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Finding, Results
-from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import SHOT_SEEDS, cosine, role_study
+from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
+from imprint.paper.collapse import measure_collapse, set_values
+from imprint.paper.modes import KMEANS, KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
+from imprint.paper.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Section, Verdict
+from imprint.report.sections import Picture, Section, Verdict
+from imprint.report.text_table import TextTable
 from imprint.study import Study
 
 GENERATOR_K = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -39,10 +42,10 @@ class GeneratorsOverK(Artefact):
         return role_study(setting, "benchmark", [*methods, cosine("all")], ["all"])
 
     def show(self, results: Results) -> Section:
-        scores, group = self.scores(results), results.setting.benchmark
+        scores, datasets = self.scores(results), results.setting.benchmark.datasets
         curves = {name: scores.curve(cosine(text), GENERATOR_K) for name, text in GENERATORS.items()}
         all_rows = np.median(scores.of(cosine("all")), axis=1)  # (instances,)
-        dataset = "cifar10" if "cifar10" in group.datasets else group.datasets[-1]
+        dataset = "cifar10" if "cifar10" in datasets else datasets[-1]
         published = [Series(g, GENERATOR_K, v) for g, v in self.published.items() if g != "all"]
         panels = [Panel("published: resnet18, cifar10", published, self.published["all"][0], "all data kept")]
         for i, at in enumerate(scores.instances):
@@ -53,7 +56,8 @@ class GeneratorsOverK(Artefact):
         svg = draw(shown, "proxies per class, k", "accuracy, %", log_x=True)
         medians = {name: np.median(values, axis=2) for name, values in curves.items()}  # (instances, k)
         names = [f"{at.backbone}/{at.dataset}" for at in scores.instances]
-        return self.make_section(results, [svg], _check_generators(names, medians, all_rows), dataset=dataset)
+        findings = _check_generators(names, medians, all_rows)
+        return self.make_section(results, [self.picture(svg)], findings, dataset=dataset)
 
 
 def _check_generators(names: Sequence[str], medians: Mapping[str, Array], all_rows: Array) -> dict[str, Finding]:
@@ -76,34 +80,40 @@ class LowData(Artefact):
     """Whether every backbone has its own panels; by default they show the mean over backbones."""
 
     def studies(self, setting: Setting) -> list[Study]:
-        methods = [*(cosine(f"kmeans(k={k})") for k in SHOT_K), *([cosine("all")] if setting.aggregator == MAX else [])]
+        methods = [method for method, _ in _shot_methods(setting).values()]
         return role_study(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
 
     def show(self, results: Results) -> Section:
         scores, group, shots = self.scores(results), results.setting.benchmark, np.array(_shots(results.setting))
         shape = len(group.backbones), len(group.datasets), len(shots), len(SHOT_SEEDS)
-        generators = {f"k = {k}" if k > 1 else "k = 1 (mean)": (f"kmeans(k={k})", k) for k in SHOT_K}
-        if results.aggregator == MAX:
-            generators["k = n (all)"] = "all", 1
-        curves = {label: scores.of(cosine(text)).reshape(shape) for label, (text, _) in generators.items()}
-        if self.per_backbone or len(group.backbones) == 1:
-            averaged = {b: slice(i, i + 1) for i, b in enumerate(group.backbones)}
-        else:
-            averaged = {"mean of the backbones": slice(None)}
+        methods, titles = _shot_methods(results.setting), list(group.backbones)
+        curves = {label: scores.of(method).reshape(shape) for label, (method, _) in methods.items()}
+        if not self.per_backbone and len(titles) > 1:
+            titles = ["mean of the backbones"]
+            curves = {label: values.mean(axis=0, keepdims=True) for label, values in curves.items()}
         panels = []
-        for title, backbones in averaged.items():
-            for j, dataset in enumerate(group.datasets):
-                lines = []
-                for label, (_, k) in generators.items():
-                    fits, values = (shots >= max(k, self.first)) & (shots <= self.last), curves[label][backbones, j]
-                    lines += [Series(label, shots[fits], *interval(values.mean(axis=0)[fits]))] if fits.any() else []
-                panels.append(Panel(f"{title}, {dataset}", lines))
+        for (i, title), (j, dataset) in product(enumerate(titles), enumerate(group.datasets)):
+            lines = []
+            for label, (_, fewest) in methods.items():
+                fits = (shots >= max(fewest, self.first)) & (shots <= self.last)
+                if fits.any():
+                    lines.append(Series(label, shots[fits], *interval(curves[label][i, j, fits])))
+            panels.append(Panel(f"{title}, {dataset}", lines))
         height = 2.5 if self.per_backbone else 3.4
         svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, height=height)
-        means = np.array([values.mean(axis=0).mean(axis=2) for values in curves.values()])  # (k, data sets, shots)
-        start = {d: crossing(means[: len(SHOT_K), j], shots) for j, d in enumerate(group.datasets)}
-        findings = {} if self.per_backbone else _check_shots(start, max(shots))
-        return self.make_section(results, [svg], findings, draws=len(SHOT_SEEDS))
+        findings = {}
+        if not self.per_backbone:
+            means = np.array([values[0].mean(axis=2) for values in curves.values()])  # (k, data sets, shots)
+            start = {d: crossing(means[: len(SHOT_K), j], shots) for j, d in enumerate(group.datasets)}
+            findings = _check_shots(start, max(shots))
+        return self.make_section(results, [self.picture(svg)], findings, draws=len(SHOT_SEEDS))
+
+
+def _shot_methods(setting: Setting) -> dict[str, tuple[str, int]]:
+    """By label: the method, and the fewest rows per class for which it is shown."""
+    names = {k: f"k = {k}" if k > 1 else "k = 1 (mean)" for k in SHOT_K}
+    methods = {name: (KMEANS.replace("{k}", str(k)), k) for k, name in names.items()}
+    return methods | ({"k = n (all)": (cosine("all"), 1)} if setting.aggregator == MAX else {})
 
 
 def _shots(setting: Setting) -> list[int]:
@@ -134,4 +144,94 @@ def _check_shots(start: Mapping[str, int | None], most: int) -> dict[str, Findin
         "overtakes": Finding(None not in start.values(), f"some k > 1 is above from n = ({shown})"),
         "fifty": enough(("mnist", "fashionmnist"), 50),
         "two_hundred": enough(("cifar10",), 200),
+    }
+
+
+PUBLISHED, OTHER_WEIGHTS = "resnet50", "resnet50_keras"
+KMEDOIDS = cosine("kmedoids(k=3, method='alternate')")
+NC1, GAIN = "NC1 by the published computation", "points gained by k = 5 over k = 1"
+SINGLE = (NC1, GAIN, "k-medoids, k = 3 (alternate)")
+COLUMNS = ("published", "here (other weights)", "difference")
+Values = Mapping[str, Mapping[str, float]]
+"""By data set: the accuracy for every k in `K`, by its text, and the `SINGLE` values."""
+
+
+def values_by_name(curve: Sequence[float], nc1: float, kmedoids: float) -> dict[str, float]:
+    """The values of a data set by name; NaN if a value is not known."""
+    return dict(zip(map(str, K), curve)) | dict(zip(SINGLE, (nc1, curve[4] - curve[0], kmedoids)))
+
+
+def published_values(backbone: str, dataset: str) -> dict[str, float]:
+    """The published values of a backbone on a data set."""
+    kmedoids = KMEDOIDS_3.get(backbone, {}).get(dataset, np.nan)
+    return values_by_name(kmeans_over_k()[backbone, dataset], NC1_OF_SETS[backbone][dataset], kmedoids)
+
+
+class SameArchitecture(Artefact):
+    """A published architecture with other weights, value by value: curves over k, NC1, gain and single results."""
+
+    measure = measure_collapse
+
+    def can_run(self, setting: Setting) -> bool:
+        return super().can_run(setting) and OTHER_WEIGHTS in setting.benchmark.backbones
+
+    def studies(self, setting: Setting) -> list[Study]:
+        methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
+        return role_study(setting, "benchmark", methods, ["all"])
+
+    def missing(self, setting: Setting) -> str:
+        has_pack = OTHER_WEIGHTS in setting.benchmark.backbones
+        return super().missing(setting) if has_pack else "No pack is of a published architecture."
+
+    def show(self, results: Results) -> Section:
+        scores = self.scores(results).where(backbone=OTHER_WEIGHTS)
+        nc1 = set_values(results, "published").get(OTHER_WEIGHTS, {})
+        panels, published, here = [], {}, {}
+        for (_, d, _), curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
+            if (PUBLISHED, d) in kmeans_over_k() and d in nc1:
+                published[d] = published_values(PUBLISHED, d)
+                medians = np.median(curve, axis=1).tolist()
+                here[d] = values_by_name(medians, nc1[d], float(np.median(kmedoids)))
+                theirs = Series(f"published: {PUBLISHED}", K, kmeans_over_k()[PUBLISHED, d])
+                panels.append(Panel(d, [theirs, Series(f"here: {OTHER_WEIGHTS}", K, *interval(curve))]))
+        if not here:
+            raise NotRunError(f"No data set of {OTHER_WEIGHTS} has published values.")
+        svg = draw(panels, "proxies per class, k", "accuracy, %")
+        picture = Picture(f"{self.name}_{OTHER_WEIGHTS}", svg, self.caption)
+        return self.make_section(results, [picture, *_tables(published, here)], check_values(published, here))
+
+
+def _tables(published: Values, here: Values) -> list[TextTable]:
+    """The curves, and the single values that were published."""
+
+    def cells(dataset: str, name: str) -> tuple[str, ...]:
+        theirs, ours = published[dataset][name], here[dataset][name]
+        return f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
+
+    curves = ((k, *(cell for d in here for cell in cells(d, k))) for k in map(str, K))
+    single = ((f"{n}, {d}", *cells(d, n)) for n in SINGLE for d in here if not np.isnan(published[d][n]))
+    head = ("k", *(f"{d}, {column}" for d in here for column in COLUMNS))
+    return [TextTable(head, tuple(curves)), TextTable(("", *COLUMNS), tuple(single))]
+
+
+def check_values(published: Values, here: Values) -> dict[str, Finding]:
+    """Test whether values are close to those of the published backbone, and data sets in the same order."""
+
+    def distance(dataset: str, values: Mapping[str, float]) -> float:
+        """The mean distance of a curve over k from the published one, in points."""
+        return float(np.mean([abs(values[k] - published[dataset][k]) for k in map(str, K)]))
+
+    def same_order(name: str) -> Finding:
+        shown = ", ".join(f"{d} {v[name]:.2f} (published {published[d][name]:.2f})" for d, v in here.items())
+        ours, theirs = (sorted(here, key=lambda d: -values[d][name]) for values in (here, published))
+        return Finding(ours == theirs, shown)
+
+    others = [b for b in NC1_OF_SETS if b != PUBLISHED]
+    distances = {d: distance(d, values) for d, values in here.items()}
+    nearest = {d: min(distance(d, published_values(b, d)) for b in others) for d in here}
+    shown = ", ".join(f"{d} {distances[d]:.2f} against {nearest[d]:.2f}" for d in here)
+    return {
+        "nearest": Finding(all(distances[d] < nearest[d] for d in here), f"mean distance in points: {shown}"),
+        "nc1": same_order(NC1),
+        "gain": same_order(GAIN),
     }

@@ -10,9 +10,9 @@ from imprint import tasks
 from imprint.collapse import GainFit, gain_fit, nc1
 from imprint.core.types import Array
 from imprint.normalisers.l2 import L2
+from imprint.paper import modes
 from imprint.paper.artefact import Artefact, Finding, NotRunError, OnProgress, Results, listed, read_json, write_json
-from imprint.paper.modes import KMEANS, curve_means, curve_studies, map_curves, maps, set_curves
-from imprint.paper.published import NC1, NC1_OF_SETS, D, kmeans_over_k
+from imprint.paper.modes import KMEANS, NC1, NC1_OF_SETS, D, kmeans_over_k
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 from imprint.report.sections import Section, Verdict
@@ -21,18 +21,19 @@ from imprint.study import Packs, Study
 
 NAME = "collapse"
 FEWEST = 8  # points for a fit
-Measurement = tuple[str, str, str, str]
-"""Backbone, data set, task and split of the rows on which NC1 is measured."""
-Sets = Mapping[tuple[str, str], float]
+Sets = Mapping[str, Mapping[str, float]]
 """NC1 by backbone and data set."""
 
 
-def measurements(setting: Setting) -> Iterator[Measurement]:
-    """All measurements that the paper shows: training rows of whole sets, and test rows of "d in 1" tasks."""
+def measurements(setting: Setting) -> Iterator[tuple[str, str, str, str]]:
+    """Backbone, data set, task and split of everything on which the paper shows NC1.
+
+    These are the training rows of whole sets, and the test rows of "d in 1" tasks.
+    """
     for group in (setting.benchmark, setting.combined):
         yield from ((b, d, "all", "train") for b in group.backbones for d in group.datasets)
     for b in setting.many.backbones:
-        yield from ((b, setting.many.datasets[0], task, "test") for task in maps(MAPS))
+        yield from ((b, setting.many.datasets[0], task, "test") for task in modes.maps(MAPS))
 
 
 def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report: OnProgress) -> None:
@@ -53,27 +54,28 @@ def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report:
     write_json(path, values)
 
 
-def set_values(results: Results, kind: str = "nc1") -> dict[tuple[str, str], float]:
+def _measured(results: Results, split: str, kind: str) -> dict[str, dict[tuple[str, str], float]]:
+    """NC1 on the training or the test rows: by backbone, then by data set and task."""
+    values, nc1_of = results.measured(NAME), dict[str, dict[tuple[str, str], float]]()
+    for at in measurements(results.setting):
+        backbone, dataset, task, _ = at
+        if at[3] == split and " / ".join(at) in values:
+            nc1_of.setdefault(backbone, {})[dataset, task] = values[" / ".join(at)][kind]
+    return nc1_of
+
+
+def set_values(results: Results, kind: str = "nc1") -> Sets:
     """NC1 of the whole ten-class sets by backbone and data set; raises `NotRunError` if there is none."""
-    values = results.measured(NAME)
-    keys = {
-        (b, d): " / ".join((b, d, task, split)) for b, d, task, split in measurements(results.setting) if task == "all"
-    }
-    measured = {at: values[key][kind] for at, key in keys.items() if key in values}
-    if not measured:
+    sets = _measured(results, "train", kind)
+    if not sets:
         raise NotRunError(f"{results.folder}: NC1 of the ten-class sets has not been measured.")
-    return measured
+    return {b: {dataset: value for (dataset, _), value in of_b.items()} for b, of_b in sets.items()}
 
 
 def map_values(results: Results, kind: str = "nc1") -> dict[str, Array]:
     """NC1 of the "d in 1" maps of every backbone for which all were measured.  # (d, map)"""
-    values, setting = results.measured(NAME), results.setting
-    curves = {}
-    for b in setting.many.backbones:
-        keys = [" / ".join((b, setting.many.datasets[0], task, "test")) for task in maps(MAPS)]
-        if all(key in values for key in keys):
-            curves[b] = np.reshape([values[key][kind] for key in keys], (len(D), MAPS))
-    return curves
+    shape, maps = (len(D), MAPS), _measured(results, "test", kind)
+    return {b: np.reshape(list(v.values()), shape) for b, v in maps.items() if len(v) == len(D) * MAPS}
 
 
 class CollapseFigure(Artefact):
@@ -82,23 +84,21 @@ class CollapseFigure(Artefact):
     measure = measure_collapse
 
     def show(self, results: Results) -> Section:
-        sets, sets_as_published = set_values(results), set_values(results, "published")
-        parts: list[Any] = [_table(sets, sets_as_published)]
-        maps = map_values(results)
+        sets, as_published, maps = set_values(results), set_values(results, "published"), map_values(results)
+        parts: list[Any] = [_table(sets, as_published)]
         if maps:
             curves = {"published centring": map_values(results, "published"), "the formula of the paper": maps}
             panels = [Panel("published", [Series(b, D, v) for b, v in NC1.items()])]
             for name, of_name in curves.items():
                 panels.append(Panel(f"here, {name}", [Series(b, D, *interval(v)) for b, v in of_name.items()]))
-            parts.insert(0, draw(panels, "classes per label, d", "NC1"))
-        return self.make_section(results, parts, _check(maps, sets, sets_as_published))
+            parts.insert(0, self.picture(draw(panels, "classes per label, d", "NC1")))
+        return self.make_section(results, parts, _check(maps, sets, as_published))
 
 
 def _table(sets: Sets, as_published: Sets) -> TextTable:
-    datasets = list(dict.fromkeys(d for _, d in sets))
-    lines = []
-    for b in dict.fromkeys(b for b, _ in sets):
-        cells = (f"{sets[b, d]:.2f} ({as_published[b, d]:.2f})" if (b, d) in sets else "" for d in datasets)
+    datasets, lines = list(dict.fromkeys(d for values in sets.values() for d in values)), []
+    for b, values in sets.items():
+        cells = (f"{values[d]:.2f} ({as_published[b][d]:.2f})" if d in values else "" for d in datasets)
         lines.append((b, *cells))
     for b, values in NC1_OF_SETS.items():
         if values.keys() & set(datasets):
@@ -111,10 +111,9 @@ def _check(maps: Mapping[str, Array], sets: Sets, as_published: Sets) -> dict[st
     if maps:
         linear = _linear({b: v.mean(axis=1) for b, v in maps.items()})
     findings = {"linear": Finding(*linear, _linear(NC1)), "highest": _highest(sets)}
-    if any(d == "cifar10" for _, d in sets):
-        published = {(b, d): v for b, values in NC1_OF_SETS.items() for d, v in values.items()}
-        findings["lowest"] = Finding(*_lowest(sets), _lowest(published))
-    more = [100 * (as_published[key] / value - 1) for key, value in sets.items()]
+    if any("cifar10" in values for values in sets.values()):
+        findings["lowest"] = Finding(*_lowest(sets), _lowest(NC1_OF_SETS))
+    more = [100 * (as_published[b][d] / v - 1) for b, values in sets.items() for d, v in values.items()]
     larger = f"larger by {min(more):.1f} to {max(more):.1f} % on the ten-class sets"
     findings["formula"] = Finding(max(more) <= 0.1, f"the published computation gives values {larger}")
     return findings
@@ -128,17 +127,17 @@ def _linear(curves: Mapping[str, Any]) -> tuple[bool, str]:
 
 def _highest(sets: Sets) -> Finding:
     """Whether CombiDigits has the highest NC1 of all sets of a backbone."""
-    others = {b: max(v for (c, d), v in sets.items() if c == b and d != COMBINED) for b, e in sets if e != COMBINED}
-    digits = {b: v for (b, d), v in sets.items() if d == COMBINED and b in others}
-    if not digits:
+    several = {b: values for b, values in sets.items() if COMBINED in values and len(values) > 1}
+    if not several:
         return Finding(Verdict.UNTESTABLE, "there are no packs of it")
-    figures = ", ".join(f"{b} {v:.2f} against {others[b]:.2f}" for b, v in digits.items())
-    return Finding(all(v > others[b] for b, v in digits.items()), figures)
+    others = {b: max(v for d, v in values.items() if d != COMBINED) for b, values in several.items()}
+    figures = ", ".join(f"{b} {values[COMBINED]:.2f} against {others[b]:.2f}" for b, values in several.items())
+    return Finding(all(values[COMBINED] > others[b] for b, values in several.items()), figures)
 
 
 def _lowest(sets: Sets) -> tuple[bool, str]:
     """Whether CIFAR-10 has the lowest NC1 of all sets of a backbone."""
-    lowest = {b: min((v, d) for (c, d), v in sets.items() if c == b)[1] for b, _ in sets}
+    lowest = {b: min(values, key=values.__getitem__) for b, values in sets.items()}
     return set(lowest.values()) == {"cifar10"}, "lowest: " + ", ".join(f"{b} {d}" for b, d in lowest.items())
 
 
@@ -152,7 +151,7 @@ class GainFigure(Artefact):
     measure = measure_collapse
 
     def studies(self, setting: Setting) -> list[Study]:
-        return curve_studies(setting, KMEANS)
+        return modes.curve_studies(setting, KMEANS)
 
     def show(self, results: Results) -> Section:
         clouds, lines, fits = [], [], {}
@@ -172,7 +171,7 @@ class GainFigure(Artefact):
             "all": Finding(*_rises(fits["here"]["all"]), _rises(fits["published"]["all"])),
             "large": Finding(*_rises(fits["here"]["NC1 > 1"]), large),
         }
-        return self.make_section(results, [svg, table], findings)
+        return self.make_section(results, [self.picture(svg), table], findings)
 
 
 def gain_points(results: Results) -> list[Point]:
@@ -182,19 +181,20 @@ def gain_points(results: Results) -> list[Point]:
         raise NotRunError(f"{results.folder}: NC1 of the label maps has not been measured.")
     points = [
         Point(b, True, float(np.mean(nc1_of_d[:count])), float(row[4] - row[0]))
-        for b, values in map_curves(results, KMEANS).items()
-        for nc1_of_d, row in zip(maps.get(b, ()), curve_means(values))
+        for b, values in modes.map_curves(results, KMEANS).items()
+        for nc1_of_d, row in zip(maps.get(b, ()), modes.curve_means(values))
     ]
-    for at, values in set_curves(results, KMEANS).items():
-        medians = np.median(values, axis=1)
-        points += [Point(at[0], False, sets[at], float(medians[4] - medians[0]))] if at in sets else []
+    for (b, d), values in modes.set_curves(results, KMEANS).items():
+        if d in sets.get(b, {}):
+            medians = np.median(values, axis=1)
+            points.append(Point(b, False, sets[b][d], float(medians[4] - medians[0])))
     return points
 
 
 def published_gain_points() -> list[Point]:
     """The points of the paper."""
     gains = {at: v[4] - v[0] for at, v in kmeans_over_k().items()}
-    maps = [Point(b, True, v, gains[b, f"{d}_in_1"]) for b, vs in NC1.items() for d, v in enumerate(vs, 1)]
+    maps = [Point(b, True, v, gains[b, f"{d}_in_1"]) for b, vs in NC1.items() for d, v in zip(D, vs)]
     return maps + [Point(b, False, v, gains[b, d]) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 
 

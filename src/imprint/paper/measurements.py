@@ -1,6 +1,8 @@
-"""Artefacts that need no study or one short one: memory, weight decay, runtime, and statements of the text."""
+"""Artefacts with no study or a short one: memory, weight decay, runtime, statements, and drawings of the data."""
 
+import io
 import time
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -9,19 +11,24 @@ from pathlib import Path
 import numpy as np
 
 from imprint import recipe, tasks
+from imprint.core.errors import FileError
+from imprint.core.files.atomic import atomic_write, home
+from imprint.core.types import Array
 from imprint.datasets import record
+from imprint.datasets.numpy_files import load_pack
 from imprint.kernels.cpu import one_thread
+from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, read_json, write_json
-from imprint.paper.setting import Setting, regularisation
-from imprint.paper.studies import SEEDS, TASKS, role_study, unnormalised
-from imprint.report.sections import Section, Verdict
+from imprint.paper.setting import COMBINED, SEEDS, TASKS, Setting, regularisation, role_study, unnormalised
+from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, Point, canvas, scatter
+from imprint.report.sections import Picture, Section, Verdict
 from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study
+from imprint.tasks.d_in_1 import DIn1
 
 MEMORY, RUNTIME = "memory", "runtime"
 LEAST_SQUARES = {v: unnormalised(f"least_squares(reg={v!r})") for v in (1e-6, 1e-4, 1e-2, 0.05, 0.1, 1.0)}
 """Methods by weight decay."""
-STATED_USPS = 7219
 
 
 class Memory(Artefact):
@@ -70,7 +77,7 @@ class Regularisation(Artefact):
         for backbone in backbones:
             means = scores.where(backbone=backbone).medians(list(LEAST_SQUARES.values())).mean(axis=0)
             lines.append((backbone, f"{regularisation(backbone):g}", *(f"{mean:.2f}" for mean in means)))
-        cells = TextTable(("backbone", "used", *(f"λ = {v:g}" for v in LEAST_SQUARES)), tuple(lines), 1)
+        cells = TextTable(("backbone", "used", *(f"λ = {v:g}" for v in LEAST_SQUARES)), tuple(lines))
         return self.make_section(results, [cells], {}, tasks=len(scores.instances) // len(backbones))
 
 
@@ -103,23 +110,19 @@ class Runtime(Artefact):
         head = ("generator", "published mean, s", "mean here, s", "median", "least", "most")
         ratio = means["k-means, k = 20"] / means["least squares"]
         findings = {"faster": Finding(ratio > 1, f"{ratio:.1f} times as fast")}
-        return self.make_section(results, [TextTable(head, tuple(lines), 1)], findings, tasks=len(tasks))
+        return self.make_section(results, [TextTable(head, tuple(lines))], findings, tasks=len(tasks))
 
     def _times(self, setting: Setting, backbone: str, dataset: str, task: str) -> dict[str, list[float]]:
-        data = Packs(setting.embeddings).open(backbone, dataset)
+        data, times = Packs(setting.embeddings).open(backbone, dataset), dict[str, list[float]]()
         selection = tasks.resolve(task).select(data.y)
         X, y = np.asarray(data.X[selection.rows]), selection.labels
-
-        def seconds(generator: str, seed: int) -> float:
+        for (label, (text, _)), seed in product(self.generators.items(), SEEDS):
+            generator = text.format(reg=regularisation(backbone))
             classifier = recipe("oracle", generator=generator, random_state=seed)
             start = time.process_time()
             classifier.fit(X, y)
-            return time.process_time() - start
-
-        return {
-            label: [seconds(generator.format(reg=regularisation(backbone)), seed) for seed in SEEDS]
-            for label, (generator, _) in self.generators.items()
-        }
+            times.setdefault(label, []).append(time.process_time() - start)
+        return times
 
 
 class Statements(Artefact):
@@ -127,8 +130,119 @@ class Statements(Artefact):
 
     def show(self, results: Results) -> Section:
         usps = record("usps").train
-        findings = {"usps": Finding(usps == STATED_USPS, f"the published files hold {usps:,}")}
+        findings = {"usps": Finding(usps == 7219, f"the published files hold {usps:,}")}
         for name, claim in self.claims.items():
             if "untestable" in claim:
                 findings[name] = Finding(Verdict.UNTESTABLE, claim["untestable"])
         return self.make_section(results, [], findings)
+
+
+class LabelMaps(Artefact):
+    """The classes that share a label, for three values of d."""
+
+    def show(self, results: Results) -> Section:
+        pool, labels, side = 9, 3, 3
+        blocks = DIn1(d=side, labels=labels, pool=pool).mapping(range(pool))
+        with canvas(7.2, 2.2) as (figure, out):
+            from matplotlib.patches import Rectangle
+
+            for axes, d in zip(figure.subplots(1, side), range(1, side + 1)):
+                taken, sizes = DIn1(d=d, labels=labels, pool=pool).mapping(range(pool)), [0] * labels
+                for number, label in blocks.items():
+                    y = int(label)
+                    x, sizes[y] = sizes[y], sizes[y] + 1
+                    face, ink = (COLOURS[5], INK) if number in taken else (GRID, PALE)
+                    axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
+                    axes.text(x, y, str(number), ha="center", va="center", fontsize=9, color=ink)
+                axes.set_title(f"{d} in 1", loc="left")
+                axes.set_xlim(-0.5, side - 0.5)
+                axes.set_ylim(labels - 0.5, -0.5)
+                axes.set_xticks([])
+                axes.set_yticks(range(labels))
+                axes.set_xlabel("classes of the block")
+                axes.grid(False)
+            figure.supylabel("new label", fontsize=9)
+        return self.make_section(results, [self.picture(out.getvalue())], {}, pool=pool, labels=labels)
+
+
+SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
+POINTS = 60  # embeddings shown of each source
+FILE, EMBEDDINGS = f"{COMBINED}.npy", f"{COMBINED}.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombiDigitsFigure(Artefact):
+    """The digit 6 from four sources: pictures if there are packs of them, embeddings if their sources are known."""
+
+    embeddings: str  # the caption of the drawing of embeddings
+    lacking: str  # what to do if there is no drawing
+    needs = "combined"
+
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
+        folders = home() / "data", Path(setting.embeddings)  # of downloads, and of the embeddings, which is preferred
+        packs = {n: f / f"{n}.npz" for f in folders for n in SOURCES if (f / f"{n}.npz").is_file()}
+        if len(packs) == len(SOURCES):
+            buffer = io.BytesIO()  # np.save into a file does not report a full disk
+            np.save(buffer, np.stack([_samples(packs[name]) for name in SOURCES]))
+            with atomic_write(folder / FILE) as f:
+                f.write(buffer.getbuffer())
+        sources = _sources(setting)
+        if sources is not None:
+            points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
+            write_json(folder / EMBEDDINGS, points)
+
+    def show(self, results: Results) -> Section:
+        parts = []
+        if (results.folder / FILE).is_file():
+            pictures = np.load(results.folder / FILE).reshape(-1, SIZE, SIZE, 3)
+            with canvas(3.6, 3.0) as (figure, out):
+                for axes, picture in zip(figure.subplots(len(SOURCES), EACH).flat, pictures):
+                    axes.imshow(picture, interpolation="none")
+                    axes.set_axis_off()
+            parts.append(self.picture(out.getvalue()))
+        if points := read_json(results.folder / EMBEDDINGS):
+            clouds = [
+                Cloud(b, [Point(s, False, *at) for s, both in sources.items() for at in zip(*both)])
+                for b, sources in points.items()
+            ]
+            svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
+            parts.append(Picture(f"{self.name}_embeddings", svg, self.embeddings))
+        sources = ", ".join(SOURCES)
+        lacking = "" if parts else self.lacking.format(sources=sources, file=f"sources-{COMBINED}.npz")
+        words = {"digit": DIGIT, "points": POINTS, "sources": sources, "lacking": lacking}
+        return self.make_section(results, parts, {}, **words)
+
+
+def _samples(path: Path) -> Array:
+    """The first pictures of the digit, as RGB of one size.  # (EACH, SIZE, SIZE, 3)"""
+    from PIL import Image
+
+    split = load_pack(path, "train")
+    rows = np.flatnonzero(np.asarray(split.labels) == DIGIT)[:EACH]
+    pictures = (Image.fromarray(np.asarray(split.inputs[i])).convert("RGB").resize((SIZE, SIZE)) for i in rows)
+    return np.stack([np.asarray(p) for p in pictures])
+
+
+def _sources(setting: Setting) -> Array | None:
+    """The source of each training row; None if the folder has no file of them."""
+    path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as pack:
+            return np.asarray(pack["train"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        raise FileError(f"{path}: it must hold `train`, the source of every training row.") from None
+
+
+def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[list[float]]]:
+    """The first two principal components of the digit's rows, by source."""
+    from sklearn.decomposition import PCA
+
+    data = source.open(backbone, COMBINED)
+    if len(sources) != len(data.y):
+        raise FileError(f"sources-{COMBINED}.npz has {len(sources):,} rows, the embeddings have {len(data.y):,}.")
+    chosen = np.asarray(data.y) == DIGIT
+    rows, origin = L2().apply(np.asarray(data.X[chosen])).astype(np.float64), sources[chosen]
+    flat = np.round(PCA(2, svd_solver="full").fit_transform(rows), 4)
+    return {name: flat[origin == i][:POINTS].T.tolist() for i, name in enumerate(SOURCES)}

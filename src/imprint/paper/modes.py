@@ -1,29 +1,56 @@
-"""Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets."""
+"""Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets; published values."""
 
+import csv
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, listed
-from imprint.paper.published import D, K, kmeans_over_k
-from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import SEEDS, cosine, role_study, unnormalised
+from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Section
 from imprint.report.text_table import TextTable
 from imprint.study import Study
 
+K, D = range(1, 16), range(1, 11)
+"""Proxies per class, and classes per label of "d in 1", in the figures of the paper."""
 KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
 SETS = ("benchmark", "combined")  # roles of the ten-class sets
 SHOWN = (0, 4, 14)  # indices in K
-NAMES = ("mean", "k-means, best k", "least squares", "k-least-squares, best k")
+ONE_AND_BEST = {KMEANS: ("mean", "k-means, best k"), K_LEAST_SQUARES: ("least squares", "k-least-squares, best k")}
+"""By method: the names of the lines with one proxy and with the best number."""
 TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
 """Accuracy by backbone.  # (d, k)"""
+_PUBLISHED = tomllib.loads((files("imprint.paper") / "published.toml").read_text("utf-8"))
+NC1: dict[str, list[float]] = _PUBLISHED["nc1"]
+"""Published NC1 by backbone, the mean over the label maps for every d in `D`."""
+NC1_OF_SETS: dict[str, dict[str, float]] = _PUBLISHED["nc1_of_sets"]
+"""Published NC1 by backbone and data set."""
+KMEDOIDS_3: dict[str, dict[str, float]] = _PUBLISHED["kmedoids_3"]
+"""Published accuracy in percent of k-medoids with three proxies, by backbone and data set."""
+
+
+@cache
+def kmeans_over_k() -> dict[tuple[str, str], tuple[float, ...]]:
+    """Published accuracy in percent of k-means for every k in `K`, by backbone and data set; L2 throughout, max.
+
+    "d in 1" rows are named by d and are means over ten label maps of ImageNet; every value is the median over three
+    seeds, read from a published vector drawing.
+
+    >>> kmeans_over_k()["resnet18", "mnist"][0], kmeans_over_k()["swin_b", "10_in_1"][9]
+    (84.64, 94.5)
+    """
+    with files("imprint.paper").joinpath("kmeans_over_k.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    return {(b, d): tuple(map(float, values)) for b, d, *values in rows}
 
 
 def maps(count: int) -> list[str]:
@@ -91,12 +118,12 @@ class ModeCurves(Artefact):
         svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
         best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
-        tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best)]
         if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
             tables += _against_published(means, sets, setting.many.datasets[0])
         here, theirs = check(means), check(published_curves()) if self.method == KMEANS else {}
         findings = {claim: Finding(*here[claim], theirs.get(claim)) for claim in self.claims}
-        return self.make_section(results, [svg, *tables], findings, pool=setting.many.datasets[0])
+        return self.make_section(results, [self.picture(svg), *tables], findings, pool=setting.many.datasets[0])
 
 
 def _against_published(means: Means, sets: Mapping[tuple[str, str], Array], pool: str) -> list[TextTable]:
@@ -107,7 +134,7 @@ def _against_published(means: Means, sets: Mapping[tuple[str, str], Array], pool
     published = kmeans_over_k()
     lines = [value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
     head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
-    return [TextTable((*head, "largest difference"), tuple(lines), 1)] if lines else []
+    return [TextTable((*head, "largest difference"), tuple(lines))] if lines else []
 
 
 def value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
@@ -124,25 +151,22 @@ class BestK(Artefact):
     needs = "many"
 
     def studies(self, setting: Setting) -> list[Study]:
-        return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
+        return [study for method in ONE_AND_BEST for study in curve_studies(setting, method)]
 
     def show(self, results: Results) -> Section:
-        kmeans, least_squares = (map_curves(results, method) for method in (KMEANS, K_LEAST_SQUARES))
-        lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
+        lines: dict[str, dict[str, Array]] = {}  # by backbone and name  # (d, seeds)
+        for method, (one, best) in ONE_AND_BEST.items():
+            for b, values in map_curves(results, method).items():
+                means = values.mean(axis=1)  # (d, k, seeds)
+                best_k = means.mean(axis=2).argmax(axis=1)
+                lines.setdefault(b, {}).update({one: means[:, 0], best: means[np.arange(len(D)), best_k]})
         panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.make_section(results, [svg], _check_best_k(lines))
-
-
-def _one_and_best(values: Array) -> tuple[Array, Array]:
-    """Accuracy with one proxy and with the best number.  # (d, seeds)"""
-    means = values.mean(axis=1)  # (d, k, seeds)
-    best = means.mean(axis=2).argmax(axis=1)
-    return means[:, 0], means[np.arange(len(D)), best]
+        return self.make_section(results, [self.picture(svg)], _check_best_k(lines))
 
 
 def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
-    mean, kmeans, one, many = NAMES
+    (mean, kmeans), (one, many) = ONE_AND_BEST.values()
     last = {b: {n: float(v[-1].mean()) for n, v in of_b.items()} for b, of_b in lines.items()}
     several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
     wins = {b: [d for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}

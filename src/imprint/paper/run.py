@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, astuple, replace
 from math import inf
 from operator import add
@@ -13,9 +13,10 @@ from imprint.core.files.atomic import make_folder
 from imprint.paper import chosen
 from imprint.paper.artefact import FORMAT, PAPER, Artefact, OnProgress, elapsed, write_json
 from imprint.paper.setting import Setting
-from imprint.paper.studies import batches
 from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
+
+BATCH = 20  # maximum number of tasks in a batch
 
 
 def runnable(name: str, setting: Setting) -> list[Artefact]:
@@ -71,3 +72,25 @@ def run(
         artefact.measure(setting, folder, measuring)
         record()
     return replace(total, seconds=seconds())
+
+
+def batches(studies: Iterable[Study]) -> list[list[Study]]:
+    """The experiments of some studies, each named once, in batches that are run one after the other.
+
+    Studies that differ only in their methods are merged, so that their common work is computed once. A batch has few
+    tasks, so that a killed run loses little and uses little memory. Its studies have the same packs and seeds, so that
+    they share proxies and distances.
+    """
+    methods: dict[Study, list[str]] = {}  # by the study without its methods
+    for study in studies:
+        methods.setdefault(replace(study, recipes=("qi2018",)), []).extend(study.recipes)
+    batches: list[list[Study]] = [[]]
+    for study, texts in methods.items():
+        for i in range(0, len(study.tasks), BATCH):
+            part = replace(study, recipes=tuple(dict.fromkeys(texts)), tasks=study.tasks[i : i + BATCH])
+            batch = [*batches[-1], part]
+            if sum(len(s.tasks) for s in batch) <= BATCH and len({(s.name, s.seeds, s.shots) for s in batch}) == 1:
+                batches[-1] = batch
+            else:
+                batches.append([part])
+    return list(filter(None, batches))

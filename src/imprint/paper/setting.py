@@ -1,9 +1,10 @@
-"""The setting of the paper's studies: the packs of a folder by role."""
+"""The setting of the paper's studies (the packs of a folder by role), and the studies of methods on these packs."""
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,19 @@ import numpy as np
 from imprint import aggregators
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
+from imprint.study import Study
+from imprint.study.grid import method_from_text
 
-PUBLISHED = ("resnet18", "resnet50", "vit_b_16", "swin_b")
-REGULARISATION = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b": 0.05}
+WEIGHT_DECAY = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b": 0.05}
+"""The weight decay of least squares for each backbone of the paper."""
 BENCHMARK = ("mnist", "fashionmnist", "cifar10")
 COMBINED = "combidigits"
 MAX = "max"
 POOL = 100  # classes that "d in 1" draws from
 MAPS = 10  # label maps for every d
+SEEDS = (17121997, 123987, 12412312)
+SHOT_SEEDS = (14057, 994348, 23092007, 123456, 98765)
+TASKS = ("all", "even", "odd", "short")
 ROLES = {
     "benchmark": "ten-class sets",
     "combined": COMBINED,
@@ -60,7 +66,7 @@ class Setting:
     @property
     def published(self) -> bool:
         """Whether these are the backbones of the paper, so that values can be compared directly."""
-        return set(self.benchmark.backbones) == set(PUBLISHED)
+        return set(self.benchmark.backbones) == set(WEIGHT_DECAY)
 
     @property
     def by_aggregator(self) -> "list[Setting]":
@@ -76,7 +82,7 @@ class Setting:
 
 def regularisation(backbone: str) -> float:
     """The weight decay of least squares: the published one for a published backbone, otherwise 1e-4."""
-    return REGULARISATION.get(backbone, 1e-4)
+    return WEIGHT_DECAY.get(backbone, 1e-4)
 
 
 def discover(
@@ -109,7 +115,7 @@ def discover(
                 raise unknown(f"{kind} in {path}", name, sorted(known))
     packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
     names = _paper_first({d for _, d in packs}, BENCHMARK)
-    candidates = backbones or _paper_first({b for b, _ in packs}, PUBLISHED)
+    candidates = backbones or _paper_first({b for b, _ in packs}, WEIGHT_DECAY)
 
     def group(datasets: Sequence[str]) -> Group:
         complete = (b for b in candidates if datasets and all((b, d) in packs for d in datasets))
@@ -124,7 +130,7 @@ def discover(
     return Setting(os.fspath(path), benchmark, combined, group(many), smallest, maps, beside)
 
 
-def _paper_first(names: set[str], of_paper: Sequence[str]) -> list[str]:
+def _paper_first(names: set[str], of_paper: Iterable[str]) -> list[str]:
     """The names, those of the paper first and in its order."""
     return [*(name for name in of_paper if name in names), *sorted(names - set(of_paper))]
 
@@ -140,3 +146,80 @@ def _class_sizes(path: Path) -> tuple[int, ...]:
     except (OSError, ValueError, zipfile.BadZipFile):
         raise FileError(f"{path} is not a readable pack.") from None
     return tuple(np.unique(y, return_counts=True)[1].tolist())
+
+
+def role_study(
+    setting: Setting,
+    role: str,
+    methods: Iterable[str],
+    tasks: Sequence[str] = TASKS,
+    seeds: Sequence[int] = SEEDS,
+    shots: Sequence[int] = (),
+) -> list[Study]:
+    """The study of some methods on the packs of one role, after which it is named; none if there are no such packs.
+
+    In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the aggregator of the setting.
+    """
+    group = setting.group(role)
+    if not group:
+        return []
+    texts = [method_text(method, b, setting.aggregator) for method in methods for b in group.backbones]
+    study = Study(
+        name=role,
+        embeddings=setting.embeddings,
+        backbones=group.backbones,
+        datasets=group.datasets,
+        tasks=tuple(tasks),
+        seeds=tuple(seeds),
+        shots=tuple(shots),
+        recipes=tuple(dict.fromkeys(texts)),
+    )
+    return [study]
+
+
+@cache
+def method_text(method: str, backbone: str, aggregator: str = MAX) -> str:
+    """A method as results name it: with the weight decay of the backbone and an aggregator in place of `max`.
+
+    >>> method_text("none / least_squares(reg={reg}) / none / none / max", "swin_b")
+    'none / least_squares(reg=0.05) / none / none / max'
+    """
+    text = with_aggregator(method, aggregator).replace("{reg}", repr(regularisation(backbone)))
+    return str(method_from_text(text))
+
+
+def with_aggregator(method: str, aggregator: str) -> str:
+    """The method with `max` replaced by an aggregator; other aggregators stay.
+
+    >>> with_aggregator("l2 / mean / l2 / l2 / max", "kernel")
+    'l2 / mean / l2 / l2 / kernel'
+    """
+    return method.replace(f" / {MAX}", f" / {aggregator}")
+
+
+NORMS = tuple(
+    (pre, post, inf)
+    for pre, inf in (("none", "none"), ("none", "l2"), ("l2", "l2"))
+    for post in ("none", "l2", "quantile")
+)
+
+
+def every_norm(pattern: str) -> tuple[str, ...]:
+    """The methods that a pattern describes: `*` stands for the norms of the nine settings of the paper.
+
+    >>> len(every_norm("* / mean / * / * / max")), every_norm("* / mean / l2 / * / max")[2]
+    (9, 'l2 / mean / l2 / l2 / max')
+    """
+    pre, generator, post, inf, aggregator = pattern.split(" / ")
+    fitting = (norms for norms in NORMS if all(p in ("*", norm) for p, norm in zip((pre, post, inf), norms)))
+    return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in fitting)
+
+
+def cosine(generator: str, aggregator: str = MAX) -> str:
+    """A generator with L2 throughout."""
+    return f"l2 / {generator} / l2 / l2 / {aggregator}"
+
+
+def unnormalised(generator: str) -> str:
+    """A generator with nothing normalised, and `max`."""
+    return f"none / {generator} / none / none / {MAX}"

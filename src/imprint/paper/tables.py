@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scores
-from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import every_norm, role_study, with_aggregator
+from imprint.paper.setting import MAX, Setting, every_norm, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.sections import Section, Verdict, verdict
 from imprint.report.text_table import TextTable
@@ -135,7 +134,7 @@ class Table(Artefact):
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
         result = find(self.methods(results.aggregator), scores)
-        diagram = critical_difference(result.comparison), ranks_by_row(result.comparison)
+        diagram = self.picture(critical_difference(result.comparison), ranks_by_row(result.comparison))
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         return self.make_section(results, [self.cells(result, results), diagram], self.check(result), **words)
 

@@ -7,13 +7,12 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import ARTEFACTS, same_architecture
+from imprint.paper import ARTEFACTS, budgets
 from imprint.paper.artefact import Results, Scores
+from imprint.paper.modes import kmeans_over_k
 from imprint.paper.page import markdown_pages, read_runs, sections
-from imprint.paper.published import kmeans_over_k
 from imprint.paper.run import planned_batches, run
-from imprint.paper.setting import MAX, Setting, discover
-from imprint.paper.studies import SEEDS, method_text, with_aggregator
+from imprint.paper.setting import MAX, SEEDS, Setting, discover, method_text, with_aggregator
 from imprint.paper.tables import find
 from imprint.report.sections import Picture, Verdict, claim_rows, sections_by_artefact
 from imprint.report.text_table import TextTable
@@ -193,14 +192,15 @@ def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path)
 
 def values(shift, nc1):
     """The published values of two data sets, and the same moved by some points, with another NC1."""
-    published = {d: same_architecture.published_values("resnet50", d) for d in ("mnist", "cifar10")}
-    return published, {d: same_architecture.joined(v[:15] + shift, nc1[d], 50.0) for d, v in published.items()}
+    published = {d: budgets.published_values("resnet50", d) for d in ("mnist", "cifar10")}
+    moved = {d: [accuracy + shift for accuracy in kmeans_over_k()["resnet50", d]] for d in published}
+    return published, {d: budgets.values_by_name(curve, nc1[d], 50.0) for d, curve in moved.items()}
 
 
 def test_claims_about_other_weights_can_fail():
-    near = same_architecture.check(*values(0.5, {"mnist": 5, "cifar10": 1}))
+    near = budgets.check_values(*values(0.5, {"mnist": 5, "cifar10": 1}))
     assert [finding.holds for finding in near.values()] == [True] * 3
-    far = same_architecture.check(*values(9.0, {"mnist": 1, "cifar10": 5}))
+    far = budgets.check_values(*values(9.0, {"mnist": 1, "cifar10": 5}))
     assert [finding.holds for finding in far.values()] == [False, False, True]
     assert "mnist 0.50 against" in near["nearest"].figures
 

@@ -14,9 +14,8 @@ from imprint.paper import ARTEFACTS, chosen, listing
 from imprint.paper.artefact import Finding, Results, Scores, elapsed
 from imprint.paper.modes import peaks, published_curves
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import planned_batches, run
-from imprint.paper.setting import MAX, Setting, discover
-from imprint.paper.studies import batches, role_study
+from imprint.paper.run import batches, planned_batches, run
+from imprint.paper.setting import MAX, Setting, discover, role_study
 from imprint.paper.tables import find
 from imprint.report.sections import Verdict
 from imprint.report.text_table import TextTable
@@ -298,8 +297,8 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     results = Results(tmp_path)
     d = np.load(folder / "two-cifar10.npz")
     unit = d["train"] / np.linalg.norm(d["train"], axis=1, keepdims=True)
-    assert set_values(results)["two", "cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
-    assert set_values(results, "published")["two", "cifar10"] > set_values(results)["two", "cifar10"]
+    assert set_values(results)["two"]["cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
+    assert set_values(results, "published")["two"]["cifar10"] > set_values(results)["two"]["cifar10"]
     assert [len(v) for v in map_values(results)["one"]] == [10] * 10
 
 
@@ -440,8 +439,7 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
 
 def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
     from imprint import recipe
-    from imprint.paper.modes import value_line
-    from imprint.paper.published import kmeans_over_k
+    from imprint.paper.modes import kmeans_over_k, value_line
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     write_pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
