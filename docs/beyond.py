@@ -22,8 +22,8 @@ from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
 from imprint.paper.tables import find
-from imprint.report.sections import MARKS, Picture, Run, Section, claim_rows, claims_html, sections_by_artefact, tally
-from imprint.report.text_table import TextTable
+from imprint.report.sections import MARKS, Claims, Picture, Run, Section, sections_by_artefact
+from imprint.report.tables import TextTable
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
@@ -41,9 +41,10 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
-    names = [run.name for run in runs]
-    found = [row for row in claim_rows(sections_by_artefact(runs)) if needed in row.verdicts]
-    return f"{tally(found, names)}\n\n{claims_html(found, names)}"
+    every = Claims.of(sections_by_artefact(runs), runs)
+    tested = {claim: verdicts for claim, verdicts in every.verdicts.items() if needed in verdicts}
+    claims = replace(every, verdicts=tested)
+    return f"{claims.tally()}\n\n{claims.html()}"
 
 
 def markdown(cells: TextTable) -> str:

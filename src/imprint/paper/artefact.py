@@ -17,7 +17,7 @@ from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting, method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 from imprint.study import Instance, Study
 from imprint.study.store import MANIFEST
 

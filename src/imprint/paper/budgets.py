@@ -14,7 +14,7 @@ from imprint.paper.modes import KMEANS, KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_
 from imprint.paper.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Picture, Section, Verdict
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 from imprint.study import Study
 
 GENERATOR_K = (1, 2, 3, 5, 10, 20, 50, 100)

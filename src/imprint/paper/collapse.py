@@ -16,7 +16,7 @@ from imprint.paper.modes import KMEANS, NC1, NC1_OF_SETS, D, kmeans_over_k
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 from imprint.report.sections import Section, Verdict
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 from imprint.study import Packs, Study
 
 NAME = "collapse"

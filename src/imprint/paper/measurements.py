@@ -22,7 +22,7 @@ from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, read_
 from imprint.paper.setting import COMBINED, SEEDS, TASKS, Setting, regularisation, role_study, unnormalised
 from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, Point, canvas, scatter
 from imprint.report.sections import Picture, Section, Verdict
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 from imprint.study import Packs, Study
 from imprint.tasks.d_in_1 import DIn1
 

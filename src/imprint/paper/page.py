@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -13,22 +13,8 @@ from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, elapsed
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report import html
-from imprint.report.sections import (
-    PUBLISHED,
-    Picture,
-    Run,
-    Section,
-    Shown,
-    Verdict,
-    as_file,
-    claim_rows,
-    claims_html,
-    count_verdicts,
-    line_breaks,
-    sections_by_artefact,
-    tally,
-)  # fmt: skip
-from imprint.report.text_table import TextTable
+from imprint.report.sections import Claims, Picture, Run, Section, Shown, as_file, line_breaks, sections_by_artefact
+from imprint.report.tables import TextTable
 from imprint.study.store import MANIFEST, Store
 
 CITATION = (
@@ -160,19 +146,12 @@ def _duration(seconds: float) -> str:
     return count(max(round(seconds), 1), "second") if seconds < 90 else f"{seconds / 60:.1f} minutes"
 
 
-def _text(section: Section, first: Section) -> str:
-    """The text of a section; a later run does not repeat that of the first."""
-    if section is first:
-        return f"{section.text} {section.note}".strip()
-    return "" if section.text == first.text else section.text
-
-
 def as_html(runs: Sequence[Run]) -> str:
     """The page as HTML."""
-    shown, names = sections_by_artefact(runs), [run.name for run in runs]
-    (title, paragraphs, commands), claims = _opening(runs, shown), claim_rows(shown)
+    shown = sections_by_artefact(runs)
+    (title, paragraphs, commands), claims = _opening(runs, shown), Claims.of(shown, runs)
     links = [f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown]
-    overview = f"<p>{escape(tally(claims, names))}</p>{claims_html(claims, names)}"
+    overview = f"<p>{escape(claims.tally())}</p>{claims.html()}"
     several = [
         f"<nav>{'<a href=#claims>Claims</a>' if claims else ''}{''.join(links)}</nav>",
         html.section("Claims", overview, name="claims") if claims else "",
@@ -182,61 +161,64 @@ def as_html(runs: Sequence[Run]) -> str:
         "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs),
         f"<pre>{escape(commands)}</pre>",
         *(several if len(shown) > 1 else ()),
-        *(_html_section(sections, {run.name: run.brief for run in runs}) for sections in shown),
+        *map(_html_section, shown),
         f"<footer><small>{escape(_versions(runs))}</small></footer>",
     )
 
 
-def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
-    first, claims = shown[0][1], claim_rows([shown])
+def _html_section(shown: Shown) -> str:
+    first, claims = shown[0][1], Claims.of([shown], [run for run, _ in shown])
     head = f"{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small>"
     content = []
-    for name, section in shown:
+    for run, section in shown:
         if len(shown) > 1:
-            content.append(f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>")
-        text = _text(section, first)
-        content += [f"<p>{line_breaks(text)}</p>" if text else "", *(part.html() for part in section.parts)]
-    content.append(claims_html(claims, [name for name, _ in shown]) if claims else "")
+            content.append(f"<h3>{escape(run.name)}<small>{escape(run.brief)}</small></h3>")
+        if section.text:
+            content.append(f"<p>{line_breaks(section.text)}</p>")
+        content += [part.html() for part in section.parts]
+    if claims:
+        content.append(claims.html())
     return html.section(head, *content, name=first.name)
 
 
 def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
     """The Markdown files by name: an overview and one page per topic, or one page if not everything was run."""
-    shown, names, pages = sections_by_artefact(runs), [run.name for run in runs], {}
+    shown, pages = sections_by_artefact(runs), {}
     (title, paragraphs, commands), topics = _opening(runs, shown), dict[str, list[Shown]]()
     for sections in shown:
         topics.setdefault(sections[0][1].topic, []).append(sections)
-    counted = [tally(claim_rows(shown), names), ""]
+    claims = Claims.of(shown, runs)
     if len(topics) == 1 or not all(run.complete for run in runs):
-        body = _markdown_group(shown, names, "results/", counted)
+        body = [*_markdown_claims(claims, claims.tally(), ""), *_markdown_artefacts(shown, "results/")]
     else:
         overview = []
         for topic, group in topics.items():
-            file = f"results/{as_file(topic.lower())}.md"
+            file, of_topic = f"results/{as_file(topic.lower())}.md", Claims.of(group, runs)
             head = [f"# {topic}", "", f"Part of [{title.lower()}](../results.md).", ""]
-            pages[file] = "\n".join([*head, *_markdown_group(group, names, "", [])])
-            counts = [count_verdicts(claim_rows(group), source) for source in (*names, PUBLISHED)]
-            holding = (f"{c[Verdict.HOLDS]} of {c.total()}" if c else "" for c in counts)
+            pages[file] = "\n".join([*head, *_markdown_claims(of_topic), *_markdown_artefacts(group, "")])
+            holding = map(of_topic.holding, of_topic.sources)
             overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
-        columns = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
-        body = [*counted, *TextTable(columns, tuple(overview), 2).markdown()]
+        sources = *claims.runs, "published"
+        columns = ("topic", "tables and figures", *(f"claims that hold, {source}" for source in sources))
+        body = [claims.tally(), "", *TextTable(columns, tuple(overview), 2).markdown()]
     lines = [f"# {title}", "", *(line for paragraph in paragraphs for line in (paragraph, ""))]
     lines += ["A command writes this page:", "", "```", commands, "```", ""]
     return {"results.md": "\n".join([*lines, *body, f"Computed with {_versions(runs)}.", ""]), **pages}
 
 
-def _markdown_group(shown: Sequence[Shown], names: Sequence[str], folder: str, counted: Sequence[str]) -> list[str]:
-    """The claims about some artefacts, then each with its tables and pictures, which are in `folder`."""
+def _markdown_claims(claims: Claims, *introduction: str) -> list[str]:
+    return ["## Claims", "", *introduction, claims.html(), ""] if claims else []
+
+
+def _markdown_artefacts(shown: Sequence[Shown], folder: str) -> list[str]:
+    """The text of each artefact, its tables, and its pictures, which are in `folder`."""
     lines: list[str] = []
-    if claims := claim_rows(shown):
-        lines += ["## Claims", "", *counted, claims_html(claims, names), ""]
     for sections in shown:
         first = sections[0][1]
         lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
-        for name, section in sections:
-            text = _text(section, first)
-            lines += [f"### {first.title}: {name}", ""] if len(sections) > 1 else []
-            lines += [text, ""] if text else []
+        for run, section in sections:
+            lines += [f"### {first.title}: {run.name}", ""] if len(sections) > 1 else []
+            lines += [section.text, ""] if section.text else []
             for part in section.parts:
                 lines += part.markdown(folder) if isinstance(part, Picture) else part.markdown()
     return lines

@@ -2,14 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
-from typing import NamedTuple
 
 from imprint.report import html
-from imprint.report.text_table import TextTable, markdown_cell
+from imprint.report.tables import TextTable, markdown_cell
 
 
 class Verdict(StrEnum):
@@ -75,7 +74,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """The results of one artefact. Every run shows its `text`; only the first shows the `note`."""
+    """The results of one artefact. Every run shows its `text`; only the first of several runs shows the `note`."""
 
     name: str
     title: str
@@ -105,22 +104,27 @@ class Run:
     beside: str = ""  # the aggregator that replaces `max`; empty for `max` itself
 
 
-Shown = list[tuple[str, Section]]
-"""One artefact in all runs that have results for it, with the names of the runs."""
+Shown = list[tuple[Run, Section]]
+"""One artefact in all runs that have results for it."""
 
 
 def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
-    """Each artefact with its section in the first run that has one, then those of later runs that differ from it."""
+    """Each artefact with its section in the first run that has one, then those of later runs that differ from it.
+
+    The first section has its note at the end of its text; later ones do not repeat its text.
+    """
     artefacts: dict[str, Shown] = {}
+    firsts: dict[str, Section] = {}
     for run in runs:
         for section in run.sections:
-            shown = artefacts.setdefault(section.name, [])
-            if not shown:
-                shown.append((run.name, section))
-            elif section != shown[0][1] and (section.parts or section.claims):
+            first = firsts.setdefault(section.name, section)
+            if section.name not in artefacts:
+                artefacts[section.name] = [(run, replace(section, text=f"{section.text} {section.note}".strip()))]
+            elif section != first and (section.parts or section.claims):
                 suffix, parts = as_file(run.name), section.parts  # pictures of several runs need different names
-                named = (replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in parts)
-                shown.append((run.name, replace(section, parts=tuple(named))))
+                named = tuple(replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in parts)
+                text = "" if section.text == first.text else section.text
+                artefacts[section.name].append((run, replace(section, text=text, parts=named)))
     return list(artefacts.values())
 
 
@@ -133,64 +137,75 @@ def as_file(name: str) -> str:
     return re.sub(r"[^\w.]+", "-", name)
 
 
-class ClaimRow(NamedTuple):
-    """A claim, and the verdicts on it with the figures behind them."""
-
-    text: str
-    verdicts: dict[str, tuple[Verdict, str]]
-    """By the names of the runs, and by `PUBLISHED`."""
-
-
-def claim_rows(shown: Iterable[Shown]) -> list[ClaimRow]:
-    """Every claim once, in the order of the sections; all runs have the same published figures."""
-    rows: dict[tuple[str, str], ClaimRow] = {}
-    for run, section in (pair for sections in shown for pair in sections):
-        for claim in section.claims:
-            row = rows.setdefault((section.name, claim.text), ClaimRow(claim.text, {}))
-            row.verdicts[run] = claim.verdict, claim.figures
-            if claim.published is not None:
-                row.verdicts[PUBLISHED] = claim.published, claim.published_figures
-    return list(rows.values())
-
-
-def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> TextTable:
-    """The claims as a table of texts."""
-    sources, rows = (*runs, PUBLISHED), []
-    for text, verdicts in claims:
-        cells = {source: f"{MARKS[judged]} {judged}: {figures}" for source, (judged, figures) in verdicts.items()}
-        rows.append((text, *(cells.get(source, "") for source in sources)))
-    return TextTable(("claim", *sources), tuple(rows), len(runs) + 2)
-
-
-def claims_html(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
-    """The claims as an HTML table, which becomes a list on narrow screens."""
-    sources, rows = (*runs, PUBLISHED), []
-    for text, verdicts in claims:
-        cells = {}
-        for source, (judged, figures) in verdicts.items():
-            mark = f'<span class="{CSS[judged]}">{MARKS[judged]} {judged}</span>'
-            name = "published" if source == PUBLISHED else source
-            cells[source] = f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(figures)}</td>'
-        rows.append(html.row(f"<td>{line_breaks(text)}</td>", *(cells.get(source, "<td></td>") for source in sources)))
-    return html.table(html.heads(("claim", *sources)), rows, "claims")
-
-
 def line_breaks(text: str) -> str:
     """Text as HTML, in which 7.1e-15 stays on one line and long names such as a_b/c may break."""
     return BREAKABLE.sub(r"\g<0><wbr>", escape(UNBREAKABLE.sub("\N{NON-BREAKING HYPHEN}", text)))
 
 
-def count_verdicts(claims: Sequence[ClaimRow], source: str) -> Counter[Verdict]:
-    """How often a run, or the published results, come to each verdict."""
-    return Counter(claim.verdicts[source][0] for claim in claims if source in claim.verdicts)
+@dataclass(frozen=True)
+class Claims:
+    """Claims, each once, with the verdicts of several runs and of the published results."""
 
+    runs: Sequence[str]
+    verdicts: Mapping[tuple[str, str], dict[str, tuple[Verdict, str]]]
+    """By artefact and claim: the verdict with the figures behind it, by run, and by `PUBLISHED`."""
 
-def tally(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
-    """How many claims each run supports, and how many the published results support."""
-    parts = []
-    for source in (*runs, PUBLISHED):
-        holds, fails, untested = (count_verdicts(claims, source)[judged] for judged in Verdict)
-        name = source if source == PUBLISHED else f"results {'' if source.startswith('here') else 'on '}{source}"
-        rest = f", contradict {fails} and cannot test {untested}" if untested else f" and contradict {fails}"
-        parts.append(f"the {name} support {holds}{rest}")
-    return f"{len(claims)} claims: {'; '.join(parts)}."
+    @classmethod
+    def of(cls, shown: Iterable[Shown], runs: Iterable[Run]) -> "Claims":
+        """The claims in the order of the sections; all runs have the same published figures."""
+        verdicts: dict[tuple[str, str], dict[str, tuple[Verdict, str]]] = {}
+        for run, section in (pair for sections in shown for pair in sections):
+            for claim in section.claims:
+                by_source = verdicts.setdefault((section.name, claim.text), {})
+                by_source[run.name] = claim.verdict, claim.figures
+                if claim.published is not None:
+                    by_source[PUBLISHED] = claim.published, claim.published_figures
+        return cls([run.name for run in runs], verdicts)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of a table: the runs, then the published results."""
+        return *self.runs, PUBLISHED
+
+    def __bool__(self) -> bool:
+        return bool(self.verdicts)
+
+    def table(self) -> TextTable:
+        """The claims as a table of texts."""
+        rows = []
+        for (_, text), verdicts in self.verdicts.items():
+            cells = {source: f"{MARKS[judged]} {judged}: {figures}" for source, (judged, figures) in verdicts.items()}
+            rows.append((text, *(cells.get(source, "") for source in self.sources)))
+        return TextTable(("claim", *self.sources), tuple(rows), len(self.runs) + 2)
+
+    def html(self) -> str:
+        """The claims as an HTML table, which becomes a list on narrow screens."""
+        rows = []
+        for (_, text), verdicts in self.verdicts.items():
+            cells = {}
+            for source, (judged, figures) in verdicts.items():
+                mark = f'<span class="{CSS[judged]}">{MARKS[judged]} {judged}</span>'
+                name = "published" if source == PUBLISHED else source
+                cells[source] = f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(figures)}</td>'
+            row = (cells.get(source, "<td></td>") for source in self.sources)
+            rows.append(html.row(f"<td>{line_breaks(text)}</td>", *row))
+        return html.table(html.heads(("claim", *self.sources)), rows, "claims")
+
+    def count(self, source: str) -> Counter[Verdict]:
+        """How often a run, or the published results, come to each verdict."""
+        return Counter(verdicts[source][0] for verdicts in self.verdicts.values() if source in verdicts)
+
+    def holding(self, source: str) -> str:
+        """How many claims hold, such as "3 of 4"; empty if there are none."""
+        counts = self.count(source)
+        return f"{counts[Verdict.HOLDS]} of {counts.total()}" if counts else ""
+
+    def tally(self) -> str:
+        """How many claims each run supports, and how many the published results support."""
+        parts = []
+        for source in self.sources:
+            holds, fails, untested = (self.count(source)[judged] for judged in Verdict)
+            name = source if source == PUBLISHED else f"results {'' if source.startswith('here') else 'on '}{source}"
+            rest = f", contradict {fails} and cannot test {untested}" if untested else f" and contradict {fails}"
+            parts.append(f"the {name} support {holds}{rest}")
+        return f"{len(self.verdicts)} claims: {'; '.join(parts)}."

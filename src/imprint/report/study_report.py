@@ -14,8 +14,7 @@ from imprint.core.errors import count
 from imprint.core.files.atomic import write_outputs
 from imprint.report import html
 from imprint.report.critical_difference import critical_difference, ranks_by_row
-from imprint.report.tables import Breakdown, Tables
-from imprint.report.text_table import TextTable, number
+from imprint.report.tables import Breakdown, Tables, TextTable, number
 from imprint.stats import Comparison
 
 MOST = 20  # methods in a text, in LaTeX, and in the table of a data set or backbone; CSV has all

@@ -14,8 +14,8 @@ from imprint.paper.page import markdown_pages, read_runs, sections
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, SEEDS, Setting, discover, method_text, with_aggregator
 from imprint.paper.tables import find
-from imprint.report.sections import Picture, Verdict, claim_rows, sections_by_artefact
-from imprint.report.text_table import TextTable
+from imprint.report.sections import Claims, Picture, Verdict, sections_by_artefact
+from imprint.report.tables import TextTable
 from imprint.study import Instance
 from imprint.tasks import resolve
 from tests.unit.paper.packs import write_pack
@@ -87,8 +87,9 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     runs = read_runs([asked])
     assert [r.name for r in runs] == ["here", "here, kernel"]
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
-    (row,) = (r for r in claim_rows(sections_by_artefact(runs)) if "norm_pre and norm_inf make no" in r.text)
-    assert set(row.verdicts) == {"here", "here, kernel", "published results"}
+    verdicts = Claims.of(sections_by_artefact(runs), runs).verdicts
+    (sources,) = (v for (_, text), v in verdicts.items() if "norm_pre and norm_inf make no" in text)
+    assert set(sources) == {"here", "here, kernel", "published results"}
     text = markdown_pages(runs)["results.md"]
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
     assert "here, kernel: the same studies with kernel instead of max.\n" in text

@@ -7,18 +7,15 @@ from imprint.paper.page import as_html as page
 from imprint.paper.page import markdown_pages
 from imprint.report.sections import (
     Claim,
+    Claims,
     Picture,
     Run,
     Section,
     Verdict,
-    claim_rows,
-    claims_html,
-    claims_table,
     line_breaks,
     sections_by_artefact,
-    tally,
 )
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 
 PICTURE = Picture("ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks.")
 CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")
@@ -40,33 +37,32 @@ def as_markdown(runs):
 
 def test_later_runs_show_what_is_their_own():
     table, counts, curves = sections_by_artefact([SMALL, FULL])
-    assert [name for name, _ in table] == ["subset", "full size"]
+    assert [run.name for run, _ in table] == ["subset", "full size"]
     assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == ["ranks-full-size"]
-    assert [name for name, _ in counts] == ["subset"]  # the same in both
-    assert [name for name, _ in curves] == ["subset"]  # nothing to show
+    assert [run.name for run, _ in counts] == ["subset"]  # the same in both
+    assert [run.name for run, _ in curves] == ["subset"]  # nothing to show
     assert len(sections_by_artefact([FULL, SMALL])[2]) == 2
 
 
 def test_claims_of_several_runs_share_a_row():
-    found = claim_rows(sections_by_artefact([SMALL, FULL]))
-    assert [(r.text, list(r.verdicts)) for r in found] == [
+    claims = Claims.of(sections_by_artefact([SMALL, FULL]), [SMALL, FULL])
+    assert [(text, list(verdicts)) for (_, text), verdicts in claims.verdicts.items()] == [
         ("Means win.", ["subset", "published results", "full size"]),
         ("Seven.", ["subset"]),
         ("Peaks.", ["subset"]),
     ]
-    cells = claims_table(found, ["subset", "full size"])
+    cells = claims.table()
     assert cells.head == ("claim", "subset", "full size", "published results")
     assert cells.rows[0][1:] == ("✓ holds: p 7.1e-15", "– not testable here: few", "✗ does not hold: 5-nn")
     assert cells.rows[1][2:] == ("", "")
-    said = tally(found, ["subset", "full size"])
-    assert said == (
+    assert claims.tally() == (
         "3 claims: the results on subset support 2 and contradict 1; the results on full size support 0, "
         "contradict 0 and cannot test 1; the published results support 0 and contradict 1."
     )
 
 
 def test_numbers_are_not_torn_apart():
-    html = claims_html(claim_rows(sections_by_artefact([SMALL])), ["subset"])
+    html = Claims.of(sections_by_artefact([SMALL]), [SMALL]).html()
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
     assert line_breaks("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"

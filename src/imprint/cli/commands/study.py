@@ -19,10 +19,9 @@ from imprint.paper.run import run as run_paper
 from imprint.paper.setting import discover
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
-from imprint.report.sections import Run, claim_rows, claims_table, sections_by_artefact, tally
+from imprint.report.sections import Claims, Run, sections_by_artefact
 from imprint.report.study_report import as_json, as_text, write_report
-from imprint.report.tables import tabulate
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable, tabulate
 from imprint.study import Progress, Study, Summary, plan
 from imprint.study import run as run_study
 from imprint.study.plan import estimate
@@ -224,7 +223,7 @@ def _show_table(cells: TextTable) -> None:
 
 
 def _show_claims(runs: Sequence[Run]) -> None:
-    claims, names = claim_rows(sections_by_artefact(runs)), [run.name for run in runs]
+    claims = Claims.of(sections_by_artefact(runs), runs)
     if claims:
-        _show_table(claims_table(claims, names))
-        terminal.note(tally(claims, names))
+        _show_table(claims.table())
+        terminal.note(claims.tally())
