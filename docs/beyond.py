@@ -17,7 +17,6 @@ import numpy as np
 
 from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import NotRunError, Results
-from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
@@ -94,20 +93,20 @@ def by_dataset(folder: Path) -> TextTable:
 
 def over_k(folder: Path) -> TextTable:
     """k-means over the number of proxies on all classes of each data set, and the best of the other generators."""
-    lines = []
+    artefact, lines = ARTEFACTS["generators_over_k"], []
     for aggregator in ("max", KERNEL):
-        scores = ARTEFACTS["generators_over_k"].scores(Results(folder, aggregator))
+        scores = artefact.scores(Results(folder, aggregator))
         for i, at in enumerate(scores.instances):
             found = {
-                g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in GENERATOR_K]
-                for g, text in GENERATORS.items()
+                g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in artefact.k]
+                for g, (text, *_) in artefact.generators.items()
             }
             others = [max(values) for values in zip(*(v for g, v in found.items() if g != "kmeans"))]
             kept = float(np.median(scores.of(cosine("all"))[i]))
             own = f"{at.dataset}, `{aggregator}`"
             lines.append((f"{own}: k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept))))
             lines.append((f"{own}: the best other", *(f"{v:.2f}" for v in others), ""))
-    return TextTable(("accuracy, %", *(f"k = {k}" for k in GENERATOR_K), "all rows"), tuple(lines), 1)
+    return TextTable(("accuracy, %", *(f"k = {k}" for k in artefact.k), "all rows"), tuple(lines), 1)
 
 
 def _asked(name: str) -> set[str]:

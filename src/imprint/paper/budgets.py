@@ -17,15 +17,6 @@ from imprint.report.sections import Picture, Section, Verdict
 from imprint.report.tables import TextTable
 from imprint.study import Study
 
-GENERATOR_K = (1, 2, 3, 5, 10, 20, 50, 100)
-GENERATORS = {
-    "kmeans": "kmeans(k={k})",
-    "kmedoids (alternate)": "kmedoids(k={k}, method='alternate')",
-    "kmedoids (FasterPAM)": "kmedoids(k={k})",
-    "covmax": "covmax(k={k})",
-    "random": "random(k={k})",
-    "fps": "fps(k={k})",
-}
 SHOTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600, 800, 1000)
 SHOT_K = (1, 2, 5, 10, 20, 50)
 
@@ -34,23 +25,25 @@ SHOT_K = (1, 2, 5, 10, 20, 50)
 class GeneratorsOverK(Artefact):
     """Curves over k: a panel with the published ones, and one for each backbone."""
 
-    published: Mapping[str, Any] = field(repr=False)
-    """Accuracy of each generator over `GENERATOR_K`, and of `all`."""
+    k: Sequence[int]
+    generators: Mapping[str, Sequence[Any]] = field(repr=False)
+    """By label: the generator, and its published accuracy for every k, if it was published."""
+    published_all: float  # published accuracy with all embeddings as proxies
 
     def studies(self, setting: Setting) -> list[Study]:
-        methods = [cosine(text.format(k=k)) for text in GENERATORS.values() for k in GENERATOR_K]
+        methods = [cosine(text.format(k=k)) for text, *_ in self.generators.values() for k in self.k]
         return role_study(setting, "benchmark", [*methods, cosine("all")], ["all"])
 
     def show(self, results: Results) -> Section:
         scores, datasets = self.scores(results), results.setting.benchmark.datasets
-        curves = {name: scores.curve(cosine(text), GENERATOR_K) for name, text in GENERATORS.items()}
+        curves = {name: scores.curve(cosine(text), self.k) for name, (text, *_) in self.generators.items()}
         all_rows = np.median(scores.of(cosine("all")), axis=1)  # (instances,)
         dataset = "cifar10" if "cifar10" in datasets else datasets[-1]
-        published = [Series(g, GENERATOR_K, v) for g, v in self.published.items() if g != "all"]
-        panels = [Panel("published: resnet18, cifar10", published, self.published["all"][0], "all data kept")]
+        published = [Series(name, self.k, *values) for name, (_, *values) in self.generators.items() if values]
+        panels = [Panel("published: resnet18, cifar10", published, self.published_all, "all data kept")]
         for i, at in enumerate(scores.instances):
             if at.dataset == dataset:
-                lines = [Series(name, GENERATOR_K, *interval(values[i])) for name, values in curves.items()]
+                lines = [Series(name, self.k, *interval(values[i])) for name, values in curves.items()]
                 panels.append(Panel(f"{at.backbone}, {dataset}", lines, float(all_rows[i]), "all data kept"))
         shown = panels if results.aggregator == MAX else panels[1:]
         svg = draw(shown, "proxies per class, k", "accuracy, %", log_x=True)

@@ -92,17 +92,14 @@ def style(**settings: Any) -> Iterator[None]:
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
     """A figure in the style of all pages, and the buffer to which it is written as SVG when the block ends."""
-    out = BytesIO()
+    out, svg = BytesIO(), BytesIO()
     with style(**STYLE):
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, out
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-        shorter = LONG.sub(lambda m: f"{float(m[0]):.2f}".encode(), out.getvalue())
-        out.seek(0)
-        out.truncate()
-        out.write(shorter)
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        out.write(LONG.sub(lambda m: f"{float(m[0]):.2f}".encode(), svg.getvalue()))
 
 
 def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = False, height: float = 2.5) -> bytes:
