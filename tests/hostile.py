@@ -193,15 +193,15 @@ def requests(folder: Path):
     from imprint import backbones
     from imprint.serve.project import Project
     from imprint.serve.projects import Projects
-    from imprint.serve.server import application, bound, configured
+    from imprint.serve.server import application, listen, uvicorn_config
 
     library = module("serve_conftest", HERE / "unit" / "serve" / "conftest.py")
     project, listening = (
         Project(folder / "project", "raw", backbones.load("raw"), library.METHOD),
-        bound("127.0.0.1", 0),
+        listen("127.0.0.1", 0),
     )
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(Projects(project), "secret", port)))
+    server = uvicorn.Server(uvicorn_config(application(Projects(project), "secret", port)))
     threading.Thread(target=server.run, args=([listening],), daemon=True).start()
     while not server.started:
         time.sleep(0.01)

@@ -37,7 +37,7 @@ def spoken_time(seconds: float, now: float | None = None) -> str:
 class Unfamiliar(NamedTuple):
     """One input of a suspicious stretch: its p-value, its name, its time, and how to show it."""
 
-    p_value: float
+    known: float
     name: str
     when: str
     preview: str
@@ -109,7 +109,7 @@ class DriftMonitor:
     @property
     def unfamiliar(self) -> list[Unfamiliar]:
         """The inputs of the suspicious stretch, the least familiar first."""
-        return sorted(self._stretch, key=lambda one: one.p_value)
+        return sorted(self._stretch, key=lambda one: one.known)
 
     def _conformal(self, p_value: float) -> float:
         """The p-value among the reference rows and the inputs so far, which makes p-values independent.

@@ -29,7 +29,7 @@ def picture_input(backbone: Backbone) -> dict[str, Any] | None:
     return rule.as_json() if rule is not None and backbone.record.adapter in ("onnx", "raw") else None
 
 
-def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
+def exported_model(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     """The model that was evaluated, with its calibration: it answers as the page does."""
     model = calibrated(evaluation.model, evaluation)
     head = model.decider
@@ -44,7 +44,7 @@ def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> byte
 
     The graph leads from pictures to probabilities if the backbone can be part of it.
     """
-    model = exported(project, evaluation)
+    model = exported_model(project, evaluation)
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
         path = Path(folder) / name
         if name == "model.onnx":

@@ -23,7 +23,7 @@ from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
 FETCH_SECONDS = 30.0  # maximum time to fetch a picture
-MAX_FETCHES = 16  # maximum number of pictures that are fetched and decoded at the same time
+MAX_FETCHES = 16  # maximum number of pictures that are fetch and decoded at the same time
 MAX_RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
 CREATE_EVENTS, DELETE_EVENT = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
@@ -79,20 +79,20 @@ class LabelStudio:
         """The version of the model, which changes with every label."""
         return f"imprint-{self.project.history.revision}"
 
-    def setup(self, given: Json) -> Json:
+    def setup(self, payload: Json) -> Json:
         """Store the labelling configuration, and the key for fetching pictures unless one was set."""
-        self._config = LabelConfig.parse(given.get("schema"))
-        if not self.key and str(given.get("hostname", "")).rstrip("/") in ("", self.url):
-            self.key = str(given.get("access_token") or "")
+        self._config = LabelConfig.parse(payload.get("schema"))
+        if not self.key and str(payload.get("hostname", "")).rstrip("/") in ("", self.url):
+            self.key = str(payload.get("access_token") or "")
         return {"model_version": self.version}
 
-    def predict(self, given: Json) -> Json:
+    def predict(self, payload: Json) -> Json:
         """For each task the most probable class, and as its score the position in the order of labelling."""
-        tasks = given.get("tasks")
+        tasks = payload.get("tasks")
         if not isinstance(tasks, list):
             raise ParameterError("predict: `tasks` must be a list.")
-        if given.get("label_config"):
-            self._config = LabelConfig.parse(given["label_config"])
+        if payload.get("label_config"):
+            self._config = LabelConfig.parse(payload["label_config"])
         config = self._configured()
         self._embed(tasks, config)
         suggested = [entry["digest"] for entry in self._pool.suggest(MAX_RANKED)]
@@ -108,13 +108,13 @@ class LabelStudio:
             results.append({"result": result, "score": ranks.get(digest, score), "model_version": self.version})
         return {"results": results}
 
-    def webhook(self, given: Json) -> Json:
+    def webhook(self, payload: Json) -> Json:
         """Learn an annotation that was created or changed, and forget one that was deleted."""
-        action = given.get("action")
+        action = payload.get("action")
         if action in CREATE_EVENTS:
-            self._learn(given.get("annotation") or {}, given.get("task") or {})
+            self._learn(payload.get("annotation") or {}, payload.get("task") or {})
         elif action == DELETE_EVENT:
-            numbers = [a.get("id") if isinstance(a, dict) else a for a in given.get("annotations") or []]
+            numbers = [a.get("id") if isinstance(a, dict) else a for a in payload.get("annotations") or []]
             ids = [self._items.pop(n) for n in numbers if n in self._items]
             self._delete([i for i in ids if i in self.project.history.labelled.items])
         return {"status": "ok", "model_version": self.version}
@@ -158,14 +158,14 @@ class LabelStudio:
         value = (task.get("data") or {}).get(config.field)
         if not isinstance(value, str):
             raise UnreadableInput(_name(task), f"its data have no {config.field!r}")
-        return value.encode() if self.project.modality.typed else fetched(value, self.url, self.key)
+        return value.encode() if self.project.modality.typed else fetch(value, self.url, self.key)
 
 
-def fetched(address: str, url: str, key: str) -> bytes:
+def fetch(address: str, url: str, key: str) -> bytes:
     """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other servers are refused."""
     full, limit = urljoin(url + "/", address), MAX_BYTES["file"]
     if not address.startswith("data:") and urlsplit(full)[:2] != urlsplit(url)[:2]:
-        raise UnreadableInput(address[:200], f"only files of {url} are fetched; set LABEL_STUDIO_URL")
+        raise UnreadableInput(address[:200], f"only files of {url} are fetch; set LABEL_STUDIO_URL")
     request = urllib.request.Request(full, headers={"Authorization": f"Token {key}"} if key else {})
     try:
         with urllib.request.build_opener(_NoRedirect()).open(request, timeout=FETCH_SECONDS) as response:

@@ -20,13 +20,13 @@ UNDO, REDO = "undo", "redo"
 LONGEST_LABEL, LONGEST_NAME = 100, 120
 
 
-def clean_label(given: Any) -> str:
+def clean_label(value: Any) -> str:
     """A label with its white space normalised. Labels that cannot name folders, one per level of a tree, are refused.
 
     >>> clean_label("  red  fox "), clean_label("animal / cat")
     ('red fox', 'animal/cat')
     """
-    label = " ".join(unicodedata.normalize("NFC", given).split()) if isinstance(given, str) else ""
+    label = " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else ""
     if not label or len(label) > LONGEST_LABEL:
         raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
     parts = [part.strip() for part in label.split(SEPARATOR)]
@@ -38,15 +38,15 @@ def clean_label(given: Any) -> str:
     return SEPARATOR.join(parts)
 
 
-def clean_name(given: str, otherwise: str) -> str:
-    """The last part of a file's name, without characters that file systems refuse.
+def clean_name(name: str, default: str) -> str:
+    """The last part of a file's name, without characters that file systems refuse; `default` if nothing is left.
 
     >>> clean_name("../../etc/pass wd.JPG", "picture"), clean_name("..", "picture")
     ('pass wd.JPG', 'picture')
     """
-    last = given.replace("\\", "/").rsplit("/", 1)[-1]
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
     allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
-    return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else otherwise
+    return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else default
 
 
 class LabelledItem(NamedTuple):

@@ -106,11 +106,9 @@ class ServedModel(NamedTuple):
 
 def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
     """The classes that differ between two states: those that must be fitted again."""
-    ids = before.items.keys() | after.items.keys()
-    pairs = ((before.items.get(i), after.items.get(i)) for i in ids)
-    labels = {item.label for pair in pairs if pair[0] != pair[1] for item in pair if item}
-    both = before.classes.keys() | after.classes.keys()
-    return labels | {k for k in both if before.classes.get(k, "") != after.classes.get(k, "")}
+    was, now = before.by_class(), after.by_class()
+    labels = was.keys() | now.keys()
+    return {k for k in labels if was.get(k) != now.get(k) or before.classes.get(k) != after.classes.get(k)}
 
 
 def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: EmbeddingTable) -> ServedModel:

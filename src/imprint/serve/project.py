@@ -56,20 +56,20 @@ class Project:
         self._changed_at, self._rested_at, self._hurry, self.closed = 0.0, 0.0, Event(), False
         with ExitStack() as resources, reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            opened = resources.enter_context
-            opened(exclusive(folder / "lock", lambda: in_use(folder)))
+            enter = resources.enter_context
+            enter(exclusive(folder / "lock", lambda: in_use(folder)))
             if (folder / "journal").exists() and not (folder / PROJECT).exists():
                 raise FileError(
                     f"{folder} was written by an earlier version: save pictures.zip on its page with that version, "
                     f"unpack it, and start imprint serve with the unpacked folder and another --folder."
                 )
-            self.store = opened(closing(ProjectStore(folder)))
-            self.rows = opened(closing(ProjectCache(folder, backbone.fingerprint, backbone.width)))
+            self.store = enter(closing(ProjectStore(folder)))
+            self.rows = enter(closing(ProjectCache(folder, backbone.fingerprint, backbone.width)))
             self.history = History().replayed(self.store.entries())
-            self._embedder = opened(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
+            self._embedder = enter(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
             self._embed_missing()
-            self.evaluator = opened(closing(SupervisedThread("evaluate", self._evaluate, MAX_EVALUATIONS)))
-            self._committer = opened(closing(SupervisedThread("commit", self._commit, MAX_BATCH)))
+            self.evaluator = enter(closing(SupervisedThread("evaluate", self._evaluate, MAX_EVALUATIONS)))
+            self._committer = enter(closing(SupervisedThread("commit", self._commit, MAX_BATCH)))
             self._resources = resources.pop_all()
         self.evaluated(urgent=False)
 

@@ -39,7 +39,7 @@ Report = Callable[[int, int], object]  # takes the number of files that were add
 CHANGES = ("create", "open", "rename", "duplicate", "delete", "restore")
 
 
-def started(
+def start_project(
     source: Path | None,
     folder: Path | None = None,
     backbone: str | None = None,
@@ -65,7 +65,7 @@ def started(
         backbone = model.embedder.spec
     load = cache(partial(backbones.load, threads=threads))
     folder = folder or _folder_for(source, load(backbone).modality if backbone else None)
-    project, sentences = opened(folder, backbone, recipe, load), list[str]()
+    project, sentences = open_project(folder, backbone, recipe, load), list[str]()
     try:
         is_new = not project.history.revision
         if source is not None and is_new:
@@ -83,7 +83,7 @@ def started(
     return project, sentences
 
 
-def opened(
+def open_project(
     folder: Path, spec: str | None = None, recipe: str | None = None, load: Callable[[str], Backbone] = backbones.load
 ) -> Project:
     """The project in a folder, with its stored backbone and recipe unless others are given."""
@@ -204,7 +204,7 @@ class Projects:
 
     def _open(self, folder: Path, spec: str | None = None) -> None:
         if folder != self.project.folder:
-            before, self.project = self.project, opened(folder, spec)
+            before, self.project = self.project, open_project(folder, spec)
             before.close()
 
     def _delete(self, folder: Path) -> None:

@@ -43,12 +43,12 @@ class Endpoints:
 
         async def respond(request: Request) -> Response:
             project = self.projects.project
-            carried = kind if kind != INPUT else "text" if project.modality.typed else "file"
+            body = ("text" if project.modality.typed else "file") if kind == INPUT else kind
             deadline = UPLOAD_DEADLINE if kind == "model" else DEADLINE
             try:
                 _check_address(request)
                 async with asyncio.timeout(deadline), self._inputs if kind == INPUT else nullcontext():
-                    content = await _body(request, carried) if kind else b""
+                    content = await _body(request, body) if kind else b""
                     run = asyncio.get_running_loop().run_in_executor
                     result = await run(self._threads, handle, project, request, content)
                 return result if isinstance(result, Response) else JSONResponse(result)
@@ -95,13 +95,13 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 def number(request: Request, name: str, default: float, low: float, high: float) -> float:
     """A number among the parameters of the address."""
-    given = request.query_params.get(name, default)
+    text = request.query_params.get(name, default)
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ParameterError(f"{name}={given!r}: {name} must be a number from {low:g} to {high:g}.")
+        raise ParameterError(f"{name}={text!r}: {name} must be a number from {low:g} to {high:g}.")
     return value
 
 

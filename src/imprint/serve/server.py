@@ -42,7 +42,7 @@ def application(projects: Projects, token: str, port: int, host: str = "127.0.0.
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, host, tls)
 
 
-def bound(host: str, port: int | None) -> socket.socket:
+def listen(host: str, port: int | None) -> socket.socket:
     """A listening socket. None as the port means the first free one from 8470 on, 0 means any free one."""
     for number in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,):
         try:
@@ -76,7 +76,7 @@ class TimedProtocol(H11Protocol):
             self.header_timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
 
-def configured(app: Guard, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Config:
+def uvicorn_config(app: Guard, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Config:
     """The settings of uvicorn."""
     return uvicorn.Config(
         app,
@@ -99,7 +99,7 @@ def serve(projects: Projects, listening: socket.socket, host: str, ready: Callab
     """
     try:
         token, port = token_of(projects.first), listening.getsockname()[1]
-        config = configured(application(projects, token, port, host, bool(tls)), *tls)
+        config = uvicorn_config(application(projects, token, port, host, bool(tls)), *tls)
         try:
             config.load()
         except OSError as e:

@@ -122,5 +122,4 @@ class ServedDrift:
             if monitor.alarm:
                 unfamiliar = [one for one in monitor.unfamiliar if one.preview][:MAX_SHOWN]
             figures = {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs}
-        shown = [{"name": u.name, "preview": u.preview, "known": u.p_value, "when": u.when} for u in unfamiliar]
-        return {**figures, "unfamiliar": shown}
+        return {**figures, "unfamiliar": [one._asdict() for one in unfamiliar]}

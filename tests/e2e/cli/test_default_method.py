@@ -3,7 +3,7 @@
 from imprint import ImprintClassifier, Imprinter, recipe
 from imprint.core.component import DEFAULT
 from imprint.method import Method
-from imprint.serve.projects import opened
+from imprint.serve.projects import open_project
 
 
 def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path):
@@ -12,8 +12,8 @@ def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path
     fitted = Imprinter.load(tmp_path / "m.imprint").classifier
     classifiers = [ImprintClassifier(), recipe("kernel"), Imprinter("raw").fit(photos).classifier, fitted]
     X, y = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], ["a", "a", "b", "b"]
-    page = opened(tmp_path / "project", "raw")
+    page = open_project(tmp_path / "project", "raw")
     page.close()
-    bases = [page._plain, *(classifier.fit(X, y).head_ for classifier in classifiers)]
-    assert [basis.method for basis in bases] == [Method.of(**DEFAULT)] * 5
-    assert [basis.seed for basis in bases] == [0] * 5
+    heads = [page._plain.head, *(classifier.fit(X, y).head_ for classifier in classifiers)]
+    assert [head.method for head in heads] == [Method.of(**DEFAULT)] * 5
+    assert [head.seed for head in heads] == [0] * 5

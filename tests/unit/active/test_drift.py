@@ -50,7 +50,7 @@ def test_the_alarm_names_the_beginning_and_the_evidence():
         monitor.observe(p, f"odd {i}", "Tuesday")
     assert monitor.alarm == f"inputs since Tuesday look unlike the training data (evidence 1:{LEVELS[-1]})"
     assert monitor.unfamiliar[0].name.startswith("odd")
-    p_values = [one.p_value for one in monitor.unfamiliar]
+    p_values = [one.known for one in monitor.unfamiliar]
     assert p_values == sorted(p_values)
     assert len(monitor.unfamiliar) <= REMEMBERED
 

@@ -152,14 +152,14 @@ def test_it_is_served(swatches, tmp_path):
     pytest.importorskip("starlette")
     import uvicorn
 
-    from imprint.serve.projects import Projects, started
-    from imprint.serve.server import application, bound, configured
+    from imprint.serve.projects import Projects, start_project
+    from imprint.serve.server import application, listen, uvicorn_config
 
     (swatches / "red" / "bad.swatch").write_text("300 0 0")
-    project, unreadable = started(swatches, tmp_path / "project")
-    listening = bound("127.0.0.1", 0)
+    project, unreadable = start_project(swatches, tmp_path / "project")
+    listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(Projects(project), "secret", port)))
+    server = uvicorn.Server(uvicorn_config(application(Projects(project), "secret", port)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
 

@@ -18,7 +18,7 @@ from imprint import backbones
 from imprint.method import Method
 from imprint.serve.project import Project
 from imprint.serve.projects import Projects
-from imprint.serve.server import application, bound, configured
+from imprint.serve.server import application, listen, uvicorn_config
 
 PARTS = {"norm_pre": "l2", "generator": "kmeans(k=3)", "norm_post": "none", "norm_inf": "l2", "aggregator": "kernel"}
 METHOD = Method.of(**PARTS)
@@ -77,9 +77,9 @@ def project(tmp_path):
 @contextmanager
 def serving(project, label_studio=False):
     """Serve a project on a port of its own."""
-    listening = bound("127.0.0.1", 0)
+    listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(Projects(project, label_studio), "secret", port)))
+    server = uvicorn.Server(uvicorn_config(application(Projects(project, label_studio), "secret", port)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:

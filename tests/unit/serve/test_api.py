@@ -13,7 +13,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.serve import api
-from imprint.serve.export import exported
+from imprint.serve.export import exported_model
 
 from .conftest import PARTS, Client, picture
 
@@ -157,7 +157,7 @@ def test_a_model_is_opened_taught_more_and_closed_by_undo(labelled, project, tmp
     labelled.change(do="rename", label="bottom", to="low")
     (reply,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
     assert reply["label"] == "low"
-    assert sorted(exported(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
+    assert sorted(exported_model(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
     assert "without its examples" in labelled.change(do="merge", label="low", into="top")[1]["error"]
     for _ in range(4):
         labelled.change(do="undo")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from imprint import Imprinter, backbones
-from imprint.serve.export import exported
+from imprint.serve.export import exported_model
 from imprint.serve.project import Project
 
 from .conftest import METHOD, picture
@@ -79,7 +79,7 @@ def test_pictures_are_classified_by_names_of_a_pair_of_towers(client, project, t
         ("upper", "bright at the top"),
         ("lower", "bright at the bottom"),
     ]
-    assert exported(project, project.evaluated().result()).classes_.tolist() == ["lower", "upper"]
+    assert exported_model(project, project.evaluated().result()).classes_.tolist() == ["lower", "upper"]
 
 
 def test_descriptions_survive_a_restart_without_their_embeddings(tmp_path):

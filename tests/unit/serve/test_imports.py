@@ -9,7 +9,7 @@ import pytest
 from imprint import Imprinter
 from imprint.serve import projects
 from imprint.serve.project import Project
-from imprint.serve.projects import started
+from imprint.serve.projects import start_project
 
 from .conftest import picture
 
@@ -28,7 +28,7 @@ def sizes(project):
 
 
 def begin(photos, tmp_path):
-    project, unreadable = started(photos, tmp_path / "project", "raw")
+    project, unreadable = start_project(photos, tmp_path / "project", "raw")
     try:
         return sizes(project), unreadable
     finally:
@@ -61,7 +61,7 @@ def test_pictures_below_test_are_held_out(photos, tmp_path):
         file.rename(photos / ("test" if i % 3 == 0 else "train") / file.parent.name / file.name)
     (photos / "top").rmdir()
     (photos / "bottom").rmdir()
-    project, _ = started(photos, tmp_path / "project", "raw")
+    project, _ = start_project(photos, tmp_path / "project", "raw")
     items = project.history.labelled.items.values()
     assert sizes(project) == {"bottom": 6, "top": 6}
     assert sorted(item.label for item in items if item.held_out) == ["bottom", "bottom", "top", "top"]
@@ -92,7 +92,7 @@ def test_an_import_that_ends_before_the_held_out_pictures_goes_on(photos, tmp_pa
 
 
 def test_a_finished_import_is_not_repeated(photos, tmp_path):
-    project, _ = started(photos, tmp_path / "project", "raw")
+    project, _ = start_project(photos, tmp_path / "project", "raw")
     project.change({"do": "delete", "ids": [1]}).result()
     left = sizes(project)
     project.close()
@@ -129,7 +129,7 @@ def test_pipes_devices_and_dangling_links_are_reported_and_the_rest_is_imported(
 def test_a_model_is_imported_once(photos, tmp_path):
     Imprinter("raw", cache=False).fit(str(photos)).save(tmp_path / "model.imprint")
     for _ in range(2):
-        project, _ = started(tmp_path / "model.imprint", tmp_path / "project")
+        project, _ = start_project(tmp_path / "model.imprint", tmp_path / "project")
         assert project.history.revision == 1
         assert sizes(project) == {"bottom": 0, "top": 0}
         project.close()

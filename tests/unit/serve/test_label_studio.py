@@ -9,7 +9,7 @@ import pytest
 
 from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.serve.label_studio import LabelConfig, fetched
+from imprint.serve.label_studio import LabelConfig, fetch
 from imprint.serve.store import digest_of
 
 from .conftest import Client, picture, serving
@@ -130,8 +130,8 @@ def test_only_the_token_opens_it(backend):
 
 def test_pictures_come_from_label_studio_alone(studio):
     raw = picture(1)
-    assert fetched("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "") == raw
-    assert fetched("/data/3.png", studio, "key") == picture(3, shade=1)
+    assert fetch("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "") == raw
+    assert fetch("/data/3.png", studio, "key") == picture(3, shade=1)
     for address, key, words in (
         ("/data/3.png", "wrong", "LABEL_STUDIO_API_KEY"),
         ("/moved/3.png", "key", "302"),
@@ -141,7 +141,7 @@ def test_pictures_come_from_label_studio_alone(studio):
         ("data:image/png;base64,AAA", "key", "padding"),
     ):
         with pytest.raises(UnreadableInput, match=words):
-            fetched(address, studio, key)
+            fetch(address, studio, key)
 
 
 @pytest.mark.parametrize("xml", ["", "<View/>", "<View><Choices name='a' toName='b'/></View>", None])

@@ -13,7 +13,7 @@ from imprint.head import Head
 from imprint.method import Method
 from imprint.serve.labelled import History
 from imprint.serve.model import ModelBasis, ServedModel, changed_labels, refitted
-from imprint.serve.projects import started
+from imprint.serve.projects import start_project
 
 METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
 BASIS = ModelBasis(Head(METHOD, 0, np.float32))
@@ -145,4 +145,4 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
         (tmp_path / "sounds" / name).mkdir(parents=True)
         wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
     with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another backbone"):
-        started(tmp_path / "sounds", tmp_path / "project", "raw")
+        start_project(tmp_path / "sounds", tmp_path / "project", "raw")

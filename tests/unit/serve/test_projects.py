@@ -105,7 +105,7 @@ def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client
     """The folder of a data set has the same name each time, so a deleted one may be there already."""
     folder = tmp_path / "home" / "serve" / "photos-0123456789ab"
     for name in ("first", "second"):
-        projects.opened(folder).close()
+        projects.open_project(folder).close()
         with closing(ProjectStore(folder)) as store:
             store.state({"name": name})
         do(client, "delete", id=folder.name)
@@ -115,7 +115,7 @@ def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client
         do(client, "restore", id=id)
     assert set(listed(client)) == {"first", "second", "room"}
     do(client, "delete", id=listed(client)["first"]["id"])
-    projects.opened(folder.with_name(deleted["first"])).close()
+    projects.open_project(folder.with_name(deleted["first"])).close()
     do(client, "restore", id=deleted["first"])
     assert len(client.json("GET", "/api/projects")[1]["projects"]) == 4
 
@@ -124,7 +124,7 @@ def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path)
     do(client, "create", name="first")
     do(client, "create", name="second")
     first = listed(client)["first"]["id"]
-    other = projects.opened(tmp_path / "home" / "serve" / first)
+    other = projects.open_project(tmp_path / "home" / "serve" / first)
     for kind in ("open", "delete"):
         status, reply = client.json("POST", "/api/projects", {"do": kind, "id": first})
         assert (status, "in use" in reply["error"]) == (400, True)
@@ -138,11 +138,11 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
     old.add(picture(1), old.embed(picture(1), "1").result(), "top", "1.png").result()
     old.close()
     for backbone, recipe in (("raw", "qi2018"), (None, None)):
-        project, _ = projects.started(None, backbone=backbone, recipe=recipe)
+        project, _ = projects.start_project(None, backbone=backbone, recipe=recipe)
         assert (project.folder, project.spec, len(project.history.labelled.items)) == (folder, "raw", 1)
         assert project.model().basis.head.method.generator.__class__.__name__ == "Mean"
         project.close()
-    texts, _ = projects.started(None, backbone="minilm")
+    texts, _ = projects.start_project(None, backbone="minilm")
     assert texts.folder.name == "project-text", "texts and pictures do not share a project"
     texts.close()
 
@@ -154,4 +154,4 @@ def test_a_project_names_no_network_that_must_be_downloaded(tmp_path):
     store.state({"backbone": "timm:vit"})
     store.close()
     with pytest.raises(FileError, match="--backbone timm:vit"):
-        projects.opened(folder)
+        projects.open_project(folder)

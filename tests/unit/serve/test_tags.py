@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from imprint import Imprinter
-from imprint.serve.export import exported
+from imprint.serve.export import exported_model
 
 SETS = {"top": (1, 0), "bottom": (0, 1), "bottom|top": (1, 1)}
 
@@ -68,7 +68,7 @@ def test_items_are_labelled_with_sets_and_the_export_holds_them(page, project):
     assert status == 201  # the same set as "bottom + top"
     status, _ = page.json("POST", "/api/items?label=new%20%2B%20top&name=y.png", png(halves(1, 0, 8)))
     assert status == 201
-    again = exported(project, project.evaluated().result())
+    again = exported_model(project, project.evaluated().result())
     assert again.classes_.tolist() == ["bottom", "new", "top"]
     assert sorted(again.state.head.imprinted.labels) == ["bottom", "bottom|top", "new|top", "top"]
     (answer,) = page.json("POST", "/api/predict", png(halves(1, 1, 9)))[1]
@@ -100,7 +100,7 @@ def test_rows_without_labels_are_a_class_of_their_own(client, project, tmp_path)
     assert sorted(client.labels()) == ["bottom", "bottom + top", "no label", "top"]
     for label, lit in (("no%20label", (0, 0)), ("top", (1, 0))):
         assert client.json("POST", f"/api/items?label={label}", png(halves(*lit, 50)))[0] == 201
-    again = exported(project, project.evaluated().result())
+    again = exported_model(project, project.evaluated().result())
     assert again.classes_.tolist() == ["bottom", "top"]
     assert sorted(again.state.head.imprinted.labels) == ["", "bottom", "bottom|top", "top"]
     assert again.predict([halves(0, 0, 50)]).tolist() == [[0, 0]]

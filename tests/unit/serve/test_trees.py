@@ -11,9 +11,9 @@ from PIL import Image
 from imprint import Imprinter
 from imprint.core.errors import ParameterError
 from imprint.core.files import container
-from imprint.serve.export import exported
+from imprint.serve.export import exported_model
 from imprint.serve.labelled import clean_label
-from imprint.serve.projects import started
+from imprint.serve.projects import start_project
 
 from .conftest import picture
 
@@ -84,7 +84,7 @@ def test_export_and_import_keep_the_tree(tree, project, tmp_path):
     raw = tree.ask("GET", "/api/export/pictures.zip")[2]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         archive.extractall(tmp_path / "photos")
-    again, sentences = started(tmp_path / "photos", tmp_path / "again", "raw")
+    again, sentences = start_project(tmp_path / "photos", tmp_path / "again", "raw")
     try:
         assert {label: len(items) for label, items in again.history.labelled.by_class().items()} == dict.fromkeys(
             CENTRES, 10
@@ -92,7 +92,7 @@ def test_export_and_import_keep_the_tree(tree, project, tmp_path):
         assert ["tree of classes" in sentence for sentence in sentences] == [True]
     finally:
         again.close()
-    flat, sentences = started(tmp_path / "photos", tmp_path / "flat", "raw", tree=False)
+    flat, sentences = start_project(tmp_path / "photos", tmp_path / "flat", "raw", tree=False)
     try:
         assert sorted(flat.history.labelled.classes) == ["animal", "vehicle"]
         assert sentences == []
@@ -101,14 +101,14 @@ def test_export_and_import_keep_the_tree(tree, project, tmp_path):
 
 
 def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
-    model = exported(project, project.evaluated().result())
+    model = exported_model(project, project.evaluated().result())
     assert model.tree.depth == 2
     model.save(tmp_path / "nested.imprint")
     document, arrays = container.read(tmp_path / "nested.imprint")
     container.write(tmp_path / "flat.imprint", {**document, "flat": True}, arrays)
     project.import_model((tmp_path / "flat.imprint").read_bytes(), "flat.imprint").result()
     assert "node" not in tree.json("POST", "/api/predict", spot(4, 4, 99))[1][0]
-    again = exported(project, project.evaluated().result())
+    again = exported_model(project, project.evaluated().result())
     again.save(tmp_path / "again.imprint")
     assert Imprinter.load(tmp_path / "again.imprint").tree.depth == 1
     held_out = "/api/items?label=animal%2Fcat&name=x.png&held_out"

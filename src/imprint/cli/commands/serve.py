@@ -38,18 +38,18 @@ def command(
 ) -> None:
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
-    from imprint.serve.projects import Projects, started
+    from imprint.serve.projects import Projects, start_project
     from imprint.serve.security import is_loopback
-    from imprint.serve.server import bound, serve
+    from imprint.serve.server import listen, serve
 
     if (certificate is None) != (key is None):
         raise ParameterError("--certificate and --key are needed together.")
-    listening = bound(host, port)
+    listening = listen(host, port)
     if not is_loopback(host) and certificate is None:
         unencrypted = "without --certificate and --key, everything, including the token, is sent unencrypted"
         terminal.note(f"Warning: {host} can be reached from other machines, and {unencrypted}.")
     with terminal.progress_bars() as bars:
-        project, sentences = started(
+        project, sentences = start_project(
             model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)
         )
     for sentence in sentences[: terminal.MOST_NAMED]:

@@ -9,7 +9,11 @@ export function showDrift() {
   const { alarm, unfamiliar } = store.drift ?? { alarm: null };
   panel.hidden = !alarm;
   if (!alarm) { panel.replaceChildren(); return; }
-  const one = (input) => input.preview.startsWith("data:") ? h("img", { src: input.preview, alt: input.name, title: `${input.name}, ${input.when}` }) : h("blockquote", {}, input.preview);
+  const one = ({ preview, name, when }) => {
+    const title = `${name}, ${when}`;
+    if (preview.startsWith("data:audio/")) return h("audio", { src: preview, controls: true, title });
+    return preview.startsWith("data:") ? h("img", { src: preview, alt: name, title }) : h("blockquote", {}, preview);
+  };
   panel.replaceChildren(
     h("p", {}, h("strong", {}, `${alarm[0].toUpperCase()}${alarm.slice(1)}.`)),
     h("p", { class: "muted" }, "The evidence is kept in memory: it starts again when the model changes or the server restarts."),
