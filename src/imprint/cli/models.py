@@ -166,7 +166,7 @@ def report(
             accuracy, *interval = (round(v, 6) if np.isfinite(v) else None for v in values)
             facts |= {"expected_accuracy": accuracy, "expected_interval": interval}
         if tested is not None:
-            facts["test"] = {name: getattr(tested, name) for name in (*tested.main_figures, "rows")}
+            facts["test"] = {name: v for name, v in tested.as_json().items() if isinstance(v, int | float)}
         return terminal.emit(facts | {"skipped": unreadable(rows.skipped if rows else ())})
     noun = "label" if head.tags else "class"
     if rows is not None:

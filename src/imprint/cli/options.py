@@ -57,9 +57,7 @@ class DataColumns:
     """Where the labels and the texts of data are."""
 
     labels: Path | None = Option(None, metavar="FILE", help="One label per row, for a .npy file of embeddings.")
-    label_column: str | None = Option(
-        None, metavar="NAME", help="The column of labels in a table; several (tags) as NAME,NAME. [default: label]"
-    )
+    label_column: str | None = Option(None, metavar="NAME", help="The column of labels in a table. [default: label]")
     text_column: str | None = TEXT_COLUMN
 
 
@@ -67,6 +65,9 @@ class DataColumns:
 class TagColumns(DataColumns):
     """The same for data whose inputs may have several labels."""
 
+    label_column: str | None = Option(
+        None, metavar="NAME", help="The column of labels in a table; several (tags) as NAME,NAME. [default: label]"
+    )
     separator: str | None = Option(
         None,
         metavar="TEXT",

@@ -145,12 +145,6 @@ def brief(label: object) -> str:
     return shortened(str(label), BRIEF) if console(sys.stdout).width < NARROW else str(label)
 
 
-def write_paths(paths: Iterable[str]) -> None:
-    """Paths, one per line; on a terminal, long ones lose their middle."""
-    width = console(sys.stdout).width - 2
-    write("".join(f"  {shortened(printable(path), width)}\n" for path in paths))
-
-
 def marked(value: object) -> "Text":
     """A cell of a table that is probably wrong, red on a terminal."""
     from rich.text import Text

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,6 @@ class Mistake(NamedTuple):
 class Evaluation(JsonResult):
     """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
 
-    main_figures: ClassVar[tuple[str, ...]] = ("accuracy",)
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that have rows
     rows: int

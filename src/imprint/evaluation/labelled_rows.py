@@ -40,8 +40,10 @@ class LabelledRows(NamedTuple):
     def caption(self, path: str) -> str:
         """How a terminal shows a row: its relative path, and the words of a text."""
         name = self.relative(path)
-        shown = self.kind.show(self.inputs(self.paths.index(path))) if self.kind.typed else None
-        return name if shown is None else f"{name}: {printable(shown, MAX_TEXT)}"
+        if not self.kind.typed:
+            return name
+        words = str(self.inputs(self.paths.index(path))).split()
+        return f"{name}: {printable(' '.join(words), MAX_TEXT)}"
 
     def relative(self, path: str) -> str:
         """A path relative to `root`; anything else, such as the name of a row, as it is."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,6 @@ class TagMistake(NamedTuple):
 class TagEvaluation(JsonResult):
     """Results of a model of tags on labelled rows. Means are over the labels that some row has."""
 
-    main_figures: ClassVar[tuple[str, ...]] = ("accuracy", "mean_average_precision", "macro_f1", "micro_f1")
     mean_average_precision: float
     macro_f1: float
     micro_f1: float

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from imprint import Imprinter, __version__
+from imprint.modalities.image import Image
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
@@ -117,6 +118,13 @@ def test_collapse_measures_what_the_library_measures(imprint, photos):
     assert found["nc1"] == pytest.approx(nc1(rows.X, rows.y))
     assert found["rows"] == 15
     assert "nc1" in imprint("collapse", photos, "-b", "raw").out
+
+
+def test_collapse_names_the_backbone_that_it_chose(imprint, photos, monkeypatch, tmp_path):
+    monkeypatch.setattr(Image, "backbone", "raw")
+    assert json.loads(imprint("collapse", photos, "--json").out)["backbone"] == "raw"
+    np.savez(tmp_path / "rows.npz", train=np.eye(6, 3, dtype=np.float32), train_labels=np.arange(6) % 2)
+    assert json.loads(imprint("collapse", "rows.npz", "--json").out)["backbone"] is None
 
 
 def test_list_names_everything_there_is(imprint):

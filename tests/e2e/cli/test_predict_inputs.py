@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from imprint.cli import terminal
+
 TEXTS = {
     "money": ["I paid 3.50 euros", "refund it. now", "a charge of 9.99", "send my money back", "the fee is wrong"],
     "card": ["lost my card", "my card is gone.", "somebody stole the card", "where is my card", "card not received"],
@@ -91,6 +93,19 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
     (line, *_) = [line for line in done.out.splitlines() if "none of these (closest: light)" in line]
     assert "%" not in line.split("(closest: light)")[1].split("dark")[0], "no probability of a class that was rejected"
     assert "known: conformal p-value" in done.err
+
+
+def test_long_class_names_lose_their_middle_on_a_narrow_terminal(imprint, tmp_path, monkeypatch):
+    monkeypatch.setattr(terminal, "UNLIMITED", 80)
+    rng, y = np.random.default_rng(0), np.repeat([0, 1], 15)
+    X = rng.normal(size=(30, 4)) + 4 * np.eye(2, 4)[y]
+    labels = np.array(["balance_not_updated_after_bank_transfer", "card_delivery_estimate"])[y]
+    np.savez(tmp_path / "train.npz", train=X, train_labels=labels)
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    np.save(tmp_path / "new.npy", -X[:1])
+    shown = imprint("predict", "m.imprint", "new.npy", "--unknown", "0.5", "--why").out
+    assert "card_de…estimate)" in shown
+    assert "card_de…estimate " in shown.split("proxy of")[1]
 
 
 def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(imprint, paint, tmp_path):

@@ -104,6 +104,22 @@ def test_answers_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path
     assert "3 answers written" in done.err
 
 
+def test_only_files_are_opened_for_a_person_to_look_at(imprint, pool, tmp_path, monkeypatch):
+    class Keyboard(io.StringIO):
+        def isatty(self):
+            return True
+
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32))
+    for words, expected in (([pool, "--backbone", "raw"], 2), (["pool.npy"], 0)):
+        monkeypatch.setattr(sys, "stdin", Keyboard("dark\n\n"))
+        imprint("suggest", *words, "-n", 2, "--ask")
+        assert len(opened) == expected
+        assert all(os.path.isfile(path) for path in opened)
+        opened.clear()
+
+
 def test_answers_teach_the_suggestions_but_not_the_file(imprint, model, pool, monkeypatch):
     before = model.read_bytes()
     monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n" * 14))

@@ -43,11 +43,12 @@ def test_paths_labels_and_inputs_belong_to_the_same_rows(data):
 
 
 def test_the_caption_of_a_text_has_its_words(tmp_path):
-    (tmp_path / "mails.csv").write_text("text,label\nI lost my card,card\nwhere is\x1b it,lost\nmy card,card\n")
+    (tmp_path / "mails.csv").write_text('text,label\nI lost my card,card\nwhere is\x1b it,lost\n"\n my\n card",card\n')
     rows = gather(Imprinter("minilm", cache=False), all_splits(str(tmp_path / "mails.csv")), root="mails.csv")
     assert rows.paths == ["mails.csv, row 2", "mails.csv, row 3", "mails.csv, row 4"]
     assert rows.caption("mails.csv, row 2") == "mails.csv, row 2: I lost my card"
     assert "\x1b" not in rows.caption("mails.csv, row 3")
+    assert rows.caption(rows.paths[2]).endswith(": my card")
 
 
 def test_labels_of_a_model_of_tags_are_label_sets(tmp_path):

@@ -42,29 +42,30 @@ def command(
 def _show(result: Inspection, rows: LabelledRows) -> None:
     if not (result.mislabelled or result.duplicates or result.outliers or result.unreadable):
         terminal.write(f"No problems found in {terminal.count(len(rows.y), 'row')}.\n")
-    if _heading("Labels to check", result.mislabelled, ", the highest score first"):
-        lines = [
-            [rows.caption(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
-            for s in result.mislabelled[:MAX_LISTED]
-        ]
-        terminal.table(["name", "label", "suggested", "score"], lines, right=["score"])
+    label_of = dict(zip(rows.paths, rows.y.tolist()))
+    suspects = [
+        [rows.caption(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
+        for s in result.mislabelled[:MAX_LISTED]
+    ]
+    columns = ["name", "label", "suggested", "score"]
+    _show_table("Labels to check", result.mislabelled, columns, suspects, ", the highest score first")
+    copies = []
+    for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
+        shown = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
+        copies += [[rows.caption(path), shown(label_of[path]), number] for path in group[:MAX_LISTED]]
     differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
-    if _heading("Groups of duplicates", result.duplicates, differing):
-        label_of, lines = dict(zip(rows.paths, rows.y.tolist())), []
-        for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
-            shown = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
-            lines += [[rows.caption(path), shown(label_of[path]), number] for path in group[:MAX_LISTED]]
-        terminal.table(["name", "label", "group"], lines, right=["group"])
-    if _heading("Outliers", result.outliers):
-        terminal.write_paths(rows.caption(path) for path in result.outliers[:MAX_LISTED])
-    if _heading("Unreadable inputs", result.unreadable):
-        unreadable = result.unreadable[:MAX_LISTED]
-        terminal.write_paths(f"{rows.relative(one['path'])}: {one['reason']}" for one in unreadable)
+    _show_table("Groups of duplicates", result.duplicates, ["name", "label", "group"], copies, differing)
+    outliers = [[rows.caption(path), label_of[path]] for path in result.outliers[:MAX_LISTED]]
+    _show_table("Outliers", result.outliers, ["name", "label"], outliers)
+    unreadable = [[rows.relative(one["path"]), one["reason"]] for one in result.unreadable[:MAX_LISTED]]
+    _show_table("Unreadable inputs", result.unreadable, ["name", "reason"], unreadable)
 
 
-def _heading(title: str, problems: Sequence[object], remark: str = "") -> bool:
-    """Print the heading of some problems, if there are any, and return whether there are."""
-    listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
+def _show_table(
+    title: str, problems: Sequence[object], columns: Sequence[str], rows: Sequence[Sequence[object]], remark: str = ""
+) -> None:
+    """The first problems of one kind below their number; nothing if there are none."""
     if problems:
+        listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
         terminal.heading(f"{title}: {len(problems):,}{remark}{listed}")
-    return bool(problems)
+        terminal.table(columns, rows, right=["score", "group"])

@@ -34,7 +34,8 @@ def command(
     metrics["vci"] = vci(X, y) if n > d else None  # with no more rows than columns it is always 0
     metrics |= asdict(nc2(X, y))
     if json:
-        terminal.emit({"data": data, "backbone": network.backbone, "rows": n, **metrics})
+        backbone = embedder.spec if split.kind.needs_backbone else None
+        terminal.emit({"data": data, "backbone": backbone, "rows": n, **metrics})
     else:
         shown = {name: "-" if value is None else f"{round(value, 4) + 0.0:.4f}" for name, value in metrics.items()}
         lines = [(name, shown[name], meaning) for name, meaning in MEANINGS.items()]

@@ -2,7 +2,7 @@
 
 A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If the
 data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is a
-complete method; options replace single parts of it.
+complete method; --generator, --aggregator and --norm-* replace single parts of it.
 """
 
 from dataclasses import dataclass
@@ -29,12 +29,8 @@ Strategy = StrEnum("Strategy", ["margin", "qi", "done"])
 class Parts:
     """Components that replace those of the recipe."""
 
-    generator: str | None = Option(
-        None, help="How proxies are computed, such as 'kmeans(k=5)'. [default: the recipe's]"
-    )
-    aggregator: str | None = Option(
-        None, help="How proxies score classes, such as 'nearest(m=3)'. [default: the recipe's]"
-    )
+    generator: str | None = Option(None, help="How proxies are computed, such as 'kmeans(k=5)'.")
+    aggregator: str | None = Option(None, help="How proxies score classes, such as 'nearest(m=3)'.")
     norm_pre: str | None = Option(None, help="Normalisation of training embeddings: none or l2.")
     norm_post: str | None = Option(None, help="Normalisation of proxies: none, l2 or quantile.")
     norm_inf: str | None = Option(None, help="Normalisation of the embeddings of new inputs: none or l2.")

@@ -35,7 +35,7 @@ def command(
     arguments: list[str] = Argument(
         metavar="INPUT",
         help="Files or folders of pictures or sounds; texts, or a table of texts; a table of embeddings; or - for "
-        "standard input: one text or path per line, or a picture. What exists as a file, or ends like one, is a file.",
+        "standard input: one text or path per line, or a picture. An argument that exists or has a file's suffix is a file.",
     ),
     unknown: float | None = Option(
         None,
@@ -115,7 +115,7 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         rows.append([caption, label, probability, *(f"{answer[name]:.3f}" for name in known), others])
         for r in answer.get("why", []):
             value = f"{r[measure]:{'+' if measure == 'weight' else ''}.3f}"
-            reasons.append([caption, r["label"], value, r["picture"] or "(not stored)"])
+            reasons.append([caption, terminal.brief(r["label"]), value, r["picture"] or "(not stored)"])
     terminal.table(["name", "class", "probability", *known, "others"], rows, right=["probability", *known])
     if reasons:
         terminal.write("\n")
@@ -131,7 +131,7 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
     label = ", ".join(str(guess["label"]) for guess in chosen) or "no label"
     others = [guess for guess in top if guess not in chosen]
     if answer["label"] is None:
-        closest, others = top[0]["label"], top[1:]
+        closest, others = terminal.brief(top[0]["label"]), top[1:]
         node = answer.get("node")
         label = f"{node['label']} (kind unknown; closest: {closest})" if node else f"{NONE} (closest: {closest})"
         chosen = [node] if node else []

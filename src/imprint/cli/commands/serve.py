@@ -28,7 +28,7 @@ def command(
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
     label_studio: bool = Option(
-        False, "--label-studio", help="Also be a backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
+        False, "--label-studio", help="Also be a Label Studio backend (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
     ),
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,

@@ -52,7 +52,7 @@ def run(
     dry: bool = Option(False, "--dry", help="Print the plan without running it."),
     backbones: str = Option("", help="For paper/...: only these, separated by commas."),
     datasets: str = Option("", help="For paper/...: only these, separated by commas."),
-    maps: int = Option(10, min=1, max=10, help='For paper/...: number of the ten label maps of "d in 1".'),
+    maps: int = Option(10, min=1, max=10, help='For paper/...: number of label maps of the task "d in 1".'),
     beside: str = Option(
         "", help="For paper/...: repeat the studies with another aggregator than max, such as kernel."
     ),

@@ -4,6 +4,7 @@ The inputs are listed with the most useful first, and a reason for each. Near-du
 cannot be read are named, and the exit code is 1.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,7 +155,7 @@ class _Questions:
         text = self.pool.inputs[number] if typed else self.pool.names[number]
         choices = "  ".join(f"{i} {name}" for i, name in enumerate(self.classes[:9], start=1))
         terminal.note(f"\n{self.asked.sum() + 1}. {text}\n   {reason}\n   {choices}\n   class: ", end="")
-        if not typed and sys.stdin.isatty():
+        if os.path.isfile(text) and not typed and sys.stdin.isatty():
             typer.launch(text)
         label = self._read_label()
         self.asked[row] = True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from imprint.active import Suggestions
-from imprint.core.errors import UnreadableInput, printable
+from imprint.core.errors import UnreadableInput, count, printable
 from imprint.core.label_sets import as_text
 from imprint.core.types import Array
 from imprint.datasets import Split
@@ -113,7 +113,8 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
         "map": _map(project(rows.X, rows.y), rows.X, groups, np.isin(np.arange(len(groups)), list(suspects))),
         **_shown(rows, {i: {} for i in shown}),
     }
-    return document(title, f"{len(rows.y):,} rows of {len(labels):,} classes", "check", data)
+    of_classes = count(len(labels), "class") if rows.tags is None else count(len(rows.tags), "label")
+    return document(title, f"{count(len(rows.y), 'row')} of {of_classes}", "check", data)
 
 
 def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:

@@ -117,3 +117,10 @@ def test_groups_of_copies_are_cut(copies):
     group = next(group for group in data["duplicates"] if 5 in group["items"])
     assert (group["all"], group["items"]) == (copies, [5, *range(40, 39 + copies)][:6])
     assert data["totals"][1] == len(data["duplicates"])
+
+
+def test_the_page_of_tags_counts_labels_and_not_their_sets():
+    given = rows(30, "a")._replace(y=np.array(["a|b", "b", "a"] * 10), tags=("a", "b"))
+    assert "30 rows of 2 labels" in inspection_page("", inspect_rows(given.X, given.y, given.paths), given)
+    one = given._replace(y=np.array(["a"] * 30), tags=None)
+    assert "30 rows of 1 class<" in inspection_page("", inspect_rows(one.X, one.y, one.paths), one)
