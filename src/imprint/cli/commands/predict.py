@@ -35,7 +35,7 @@ def command(
     arguments: list[str] = Argument(
         metavar="INPUT",
         help="Files or folders of pictures or sounds; texts, or a table of texts; a table of embeddings; or - for "
-        "standard input: one text or path per line, or a picture. An argument that exists or has a file's suffix is a file.",
+        "standard input: one text or path per line, or a picture. A name that exists or has a known suffix is a file.",
     ),
     unknown: float | None = Option(
         None,
