@@ -4,13 +4,15 @@ import io
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from imprint.core import errors
 from imprint.core.errors import count as count
+from imprint.core.errors import percent as percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,21 +21,12 @@ if TYPE_CHECKING:
     from imprint.embeddings import EmbeddingProgress, Skipped
 
 MOST_NAMED = 10
-JOINERS = "\u200c\u200d"  # part of words and emoji
+printable = partial(errors.printable, most=sys.maxsize)
+"""Text of any length in which control characters, such as colour codes and changes of direction, are escaped."""
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
 NARROW, BRIEF = 100, 16  # columns of a narrow terminal, and of a label in a list on it
 NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
 """Terminal columns: minimum for a text, minimum for the first column, maximum of a short text, and between columns."""
-
-
-def printable(text: object, keep: str = "") -> str:
-    """Text in which control characters, such as colour codes and changes of direction, are escaped.
-
-    >>> printable("cat\\x1b[2J\\n")
-    'cat\\\\x1b[2J\\\\n'
-    """
-    controls = {c for c in str(text) if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")} - {*JOINERS, *keep}
-    return "".join(c.encode("unicode_escape").decode() if c in controls else c for c in str(text))
 
 
 def write(text: str) -> None:
@@ -164,11 +157,6 @@ def skipped(inputs: Sequence["Skipped"]) -> int:
     if len(inputs) > MOST_NAMED:
         note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
     return 1 if inputs else 0
-
-
-def percent(share: float | None) -> str:
-    """`98.1 %`; empty for None."""
-    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def bytes_of(path: Path) -> str:

@@ -125,16 +125,23 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun if n == 1 else plural}"
 
 
+def percent(share: float | None) -> str:
+    """`98.1 %`; empty for None."""
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that are invisible or that change how other characters are displayed."""
+JOINERS = "\u200c\u200d"  # part of words and emoji
 
 
-def printable(text: object, most: int = 500) -> str:
-    r"""A name or label, safe to print: invisible characters are escaped, long texts are truncated.
+def printable(text: object, most: int = 500, keep: str = "") -> str:
+    r"""A name or label, safe to print: invisible characters, except those to `keep`, are escaped, long texts truncated.
 
     >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, most=5))
     a\x1b[31m.png \u202egnp.exe xxxx…
     """
-    start = str(text)[: most + 1]
-    shown = "".join(ascii(c)[1:-1] if unicodedata.category(c) in HIDDEN else c for c in start)
+    start, shown_as_is = str(text)[: most + 1], JOINERS + keep
+    hidden = {c for c in start if unicodedata.category(c) in HIDDEN and c not in shown_as_is}
+    shown = "".join(ascii(c)[1:-1] if c in hidden else c for c in start)
     return shown if len(shown) <= most else shown[: most - 1] + "…"

@@ -8,7 +8,7 @@ import numpy as np
 
 from imprint.calibration import CrossValidation, OutOfFold, calibration_error
 from imprint.calibration.caveats import caveats
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, percent
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
@@ -159,11 +159,6 @@ def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tupl
 def ratio(part: int, whole: int) -> float | None:
     """A share; None if there is nothing to divide by."""
     return float(part / whole) if whole else None
-
-
-def percent(share: float) -> str:
-    """`98.1 %`."""
-    return f"{100 * share:.1f} %"
 
 
 def describe_expected(head: Decider, inputs: str) -> list[str]:

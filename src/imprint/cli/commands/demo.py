@@ -10,6 +10,7 @@ from statistics import fmean
 from typer import Option
 
 from imprint.cli import files, options, terminal
+from imprint.cli.terminal import percent
 from imprint.core.files.atomic import make_folder
 from imprint.demo import Findings, explore, write_page
 from imprint.demo.findings import CURVES, SHOTS, TASKS
@@ -60,7 +61,7 @@ def _sentences(findings: Findings) -> list[str]:
     exactly = "exactly " if k.forgets_exactly else ""
     return [
         f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class (all pictures): {budget} %.",
-        f"Fitted on 0 to 8: expected accuracy {100 * k.expected:.1f} %, measured {100 * k.accuracy:.1f} %.",
+        f"Fitted on 0 to 8: expected accuracy {percent(k.expected)}, measured {percent(k.accuracy)}.",
         f"Answered 'none of these': {100 * k.refused_unknown:.0f} % of the unseen nines, "
         f"{100 * k.refused_known:.0f} % of the known digits.",
         f"Forgetting the nine takes {1000 * k.forgetting:.1f} ms; then it answers {exactly}like a model without it.",
