@@ -15,7 +15,7 @@ import numpy as np
 from imprint import Imprinter, backbones, pretrained_classes
 from imprint.calibration import CrossValidation
 from imprint.head import Head
-from imprint.imprinter.pretrained import method_parts
+from imprint.imprinter.state import method_parts
 from imprint.method import Method
 from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
 

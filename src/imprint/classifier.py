@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples
 
 from imprint.active import Suggestions, suggest
-from imprint.calibration.caveats import warn_of_small_samples
+from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT, PARTS
 from imprint.core.errors import FileError, ParameterError

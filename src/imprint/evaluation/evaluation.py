@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.calibration import CrossValidation, OutOfFold, calibration_error
-from imprint.calibration.caveats import caveats
+from imprint.calibration.estimates import caveats
 from imprint.core.errors import ParameterError, percent
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array

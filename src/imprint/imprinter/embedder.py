@@ -13,8 +13,7 @@ from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import Nesting
 from imprint.embeddings import EmbeddingProgress, embed
-from imprint.imprinter.items import BLANK, Embedded, GivenInputs, given_split
-from imprint.imprinter.notices import notices
+from imprint.imprinter.items import BLANK, Embedded, GivenInputs, given_split, notices
 from imprint.modalities import Modality, modality
 from imprint.modalities.embedding import matrix
 

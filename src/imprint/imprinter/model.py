@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from imprint import backbones, recipes
-from imprint.calibration.caveats import warn_of_small_samples
+from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, ParameterError, check_int
@@ -20,8 +20,7 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined, words_of
 from imprint.imprinter.predictor import Predictor
-from imprint.imprinter.pretrained import method_parts
-from imprint.imprinter.state import ExemplarsByClass, ImprinterState
+from imprint.imprinter.state import ExemplarsByClass, ImprinterState, method_parts
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
@@ -189,7 +188,7 @@ class Imprinter(Predictor):
         """
         state = self.state
         document, arrays = state.to_parts()
-        document |= {"kind": "classifier", "card": self._card(state).markdown()}
+        document |= {"kind": "classifier", "card": state.card(self.embedder).markdown()}
         if self.embedder.kind.needs_backbone:
             document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
         container.write(path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path))

@@ -1,19 +1,23 @@
 """The fitted state of an `Imprinter`: a head and the exemplars that explain its answers, and their stored form."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from imprint import backbones
+from imprint import backbones, generators, recipes
 from imprint.calibration import CrossValidation
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, require
+from imprint.core.family import unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
 from imprint.head import Decider, Head, check_label_types
+from imprint.head.card import ModelCard, model_card
+from imprint.imprinter.embedder import ROWS, BackboneEmbedder
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
@@ -24,6 +28,8 @@ from imprint.tags.head import renamed
 
 BLOCK = 1024  # proxies compared with the inputs of a class at once
 SMALL = 1 << 18  # distances up to which comparing all pairs is faster than preparing a neighbour search
+STRATEGY_RECIPES = {"qi": "qi2018", "done": "hosoda2024"}
+"""The published methods that define a strategy; `done` matches proxies to the weights of the head."""
 
 
 class Reason(NamedTuple):
@@ -91,6 +97,11 @@ class ImprinterState(NamedTuple):
         rows = Embedded(X, names, (), y)
         return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, stored, rows))
 
+    def card(self, embedder: BackboneEmbedder) -> ModelCard:
+        """The model card."""
+        origin = embedder.origin() if embedder.kind.needs_backbone else None
+        return model_card(self.head, embedder.kind.name, origin, self.named)
+
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays. Pre-trained classes are stored by name, without those forgotten."""
         head, imprinted = self.head, self.head.imprinted
@@ -115,6 +126,32 @@ class ImprinterState(NamedTuple):
                 head = _with_pretrained(head.imprinted, document["kept"], str(document["backbone"]["spec"]), source)
             names = document.get("pictures", [[]] * len(head.imprinted))
             return cls(head, _read_exemplars(head.imprinted, names, arrays), document.get("names") is True)
+
+
+def method_parts(
+    strategy: str, spec: str, recipe: str | None, parts: Mapping[str, Any], calibrate: bool
+) -> dict[str, str]:
+    """The parts of the method for `Imprinter(keep_head=strategy)`, of which `parts` replace some.
+
+    Options that the strategy does not allow, and a backbone without pre-trained classes, are refused.
+    """
+    call = f"Imprinter(keep_head={strategy!r})"
+    if strategy not in STRATEGIES:
+        raise unknown("way to keep the head", strategy, STRATEGIES)
+    if spec == ROWS:
+        raise ParameterError(f"{call}: embeddings come without a network, so there is no head to keep.")
+    backbones.head(spec)
+    if strategy in STRATEGY_RECIPES:
+        other = ["recipe"] if recipe is not None else [name for name in parts if name != "generator"]
+        if other:
+            raise ParameterError(f"{call}: this strategy is a complete method; it takes no {other[0]}.")
+    elif not calibrate:
+        raise ParameterError(f"{call}: the margin is computed from held-out pictures; it needs calibrate=True.")
+    method = recipes.describe(STRATEGY_RECIPES.get(strategy, recipe or "kernel")).parts()
+    method |= {"norm_post": "none"} if strategy == "done" else {}
+    if strategy != "qi" and not generators.family.resolve(parts.get("generator", method["generator"])).points:
+        raise ParameterError(f"{call}: new classes need proxies that are points, not directions.")
+    return method
 
 
 def _with_pretrained(new: Head, stored: dict[str, Any], spec: str, source: str | os.PathLike[str]) -> PretrainedHead:

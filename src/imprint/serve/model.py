@@ -18,7 +18,7 @@ from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded
-from imprint.imprinter.predictions import predictions
+from imprint.imprinter.predictor import predictions
 from imprint.imprinter.state import ExemplarsByClass, ImprinterState, choose_exemplars, reasons
 from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
 from imprint.tags import TagHead

@@ -14,7 +14,7 @@ from imprint.calibration import Calibration
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.imprinter import Embedded
-from imprint.imprinter.predictions import predictions
+from imprint.imprinter.predictor import predictions
 from imprint.serve.store import digest_of
 
 if TYPE_CHECKING:

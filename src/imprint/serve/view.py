@@ -10,8 +10,7 @@ import numpy as np
 from PIL import Image
 
 from imprint.calibration import Calibration
-from imprint.calibration.caveats import caveats
-from imprint.calibration.estimates import wilson
+from imprint.calibration.estimates import caveats, wilson
 from imprint.evaluation import Evaluation
 from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality

@@ -5,7 +5,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.core.errors import NotFittedError
-from imprint.imprinter.predictions import predictions
+from imprint.imprinter.predictor import predictions
 
 LABELS = ("animal/cat", "animal/dog", "sky")
 

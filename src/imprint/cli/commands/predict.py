@@ -10,14 +10,14 @@ from typing import Any
 from typer import Argument, Option
 
 from imprint.calibration import CrossValidation
-from imprint.calibration.caveats import p_value_caveat
+from imprint.calibration.estimates import p_value_caveat
 from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.watch import monitor_stream
 from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
-from imprint.imprinter.predictions import predictions
+from imprint.imprinter.predictor import predictions
 
 MAX_REASONS = 3
 NONE = "none of these"

@@ -16,7 +16,7 @@ from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.cli import options, terminal
 from imprint.core.errors import FileError, ParameterError
 from imprint.imprinter import Imprinter
-from imprint.imprinter.predictions import predictions
+from imprint.imprinter.predictor import predictions
 from imprint.modalities import of_file
 
 BATCH = 64
