@@ -14,7 +14,7 @@ import numpy as np
 
 from imprint import backbones
 from imprint.head import Head
-from imprint.imprinter.names import CRITICAL, words_of
+from imprint.imprinter.embedder import CRITICAL, words_of
 from imprint.method import Method
 
 ROWS, DRAWS = (1, 2, 4, 8, 16), 3

@@ -189,7 +189,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a file that is damaged, altered or not a model is refused."""
         document, arrays = container.read(path)
-        if document.get("kind") == "imprinter":
+        if document.get("kind") == "imprinter" or "kept" in document:
             raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
         head, columns = head_from_parts(document, arrays, path), document.get("features")
         names = columns if isinstance(columns, list) else []

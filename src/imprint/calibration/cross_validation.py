@@ -39,7 +39,7 @@ class CrossValidation:
         weight = masses(X, weight)
         held, fitted, seed = dict(self.held), dict(self.fitted), self.empty.seed
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
-        for label, indices in _rows_by_class(y).items():
+        for label, indices in rows_by_class(y).items():
             rows, weights, before = to_numpy(rows_at(X, indices)), weight[indices], self.held.get(label)
             held[label], fold = absorb(before, rows, weights, seed, label)
             if not held[label].complete:
@@ -77,13 +77,13 @@ class CrossValidation:
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many of these rows are copies of a row that their class already has."""
-        known = {label: indices for label, indices in _rows_by_class(y).items() if label in self.held}
+        known = {label: indices for label, indices in rows_by_class(y).items() if label in self.held}
         return sum(self.held[label].count_copies(X[indices]) for label, indices in known.items())
 
     def folds_of(self, X: Array, y: Array) -> Array:
         """The fold of every row that was learnt.  # (n,)"""
         fold = np.empty(len(y), dtype=np.int64)
-        for label, indices in _rows_by_class(y).items():
+        for label, indices in rows_by_class(y).items():
             fold[indices] = folds_of_rows(X[indices], self.empty.seed, label, self.held[label].digests)
         return fold
 
@@ -162,7 +162,7 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
     """
     X, y = to_numpy(X), np.asarray(y)
     fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((FOLDS, len(y)), dtype=bool)
-    for label, indices in _rows_by_class(y).items():
+    for label, indices in rows_by_class(y).items():
         fold[indices] = folds_of_rows(X[indices], seed, label)
         fitted[:, indices] = [is_fitted(fold[indices], f) for f in range(FOLDS)]
     empty = Head(method, seed, dtype_name(X))
@@ -197,7 +197,8 @@ def predict_out_of_fold(
     return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, near_copy)
 
 
-def _rows_by_class(y: Array) -> dict[Any, Array]:
+def rows_by_class(y: Array) -> dict[Any, Array]:
+    """The indices of the rows of each class, in ascending order."""
     present, index = np.unique(y, return_inverse=True)
     parts = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
     return dict(zip(present.tolist(), parts))

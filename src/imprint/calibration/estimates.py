@@ -147,7 +147,7 @@ def wilson(share: float, size: float) -> tuple[float, float]:
 def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
     """Sentences about `known` and the expected accuracy; none if there are enough rows."""
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
-    smallest = min(sizes, key=sizes.__getitem__, default=None)
+    smallest = min(sizes, key=sizes.__getitem__)
     single = [label for label, size in sizes.items() if size == 1]
     sentences = [p_value_caveat(folds, USUAL_LEVEL, inputs)]
     if len(sizes) == 1:
@@ -158,7 +158,7 @@ def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
         if len(single) == len(sizes):
             limit = "with one per class, the accuracy cannot be estimated"
         sentences.append(f"Too few {inputs}: {limit}; add {inputs}.")
-    elif sizes and sizes[smallest] < ENOUGH_ROWS:
+    elif sizes[smallest] < ENOUGH_ROWS:
         sentences.append(
             f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {inputs}, and folds leave out up "
             f"to half of them; give at least {ENOUGH_ROWS} of every class."

@@ -55,7 +55,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     if head.flat:
         document["flat"] = True
     states, arrays = head.states, dict[str, Array]()
-    if isinstance(head.folds, CrossValidation):
+    if head.folds is not None:
         document["calibration"], arrays = head.folds.calibration.to_parts()
         held_rows = [head.folds.held[label] for label in head.labels]
         shared = [held.share_rows(state.summary, rows.rows) for state, rows in zip(states, held_rows)]
@@ -80,9 +80,10 @@ def _states_to_arrays(states: Sequence[ClassState], prefix: str = "") -> dict[st
 def head_from_parts(
     document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]
 ) -> Head | TagHead:
-    """The head from the document and arrays of `head_to_parts`; anything else is refused."""
-    if "kept" in document:
-        raise FileError(f"{source} keeps the pre-trained classes of its network: use Imprinter.load.")
+    """The head from the document and arrays of `head_to_parts`; anything else is refused.
+
+    The caller reads what else the document holds: features, exemplars and pre-trained classes.
+    """
     with reading(source):
         method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
         if unread := _unread_names(method, document, arrays):

@@ -16,9 +16,8 @@ from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
 from imprint.head import Decider, Head
-from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
+from imprint.imprinter.embedder import ROWS, BackboneEmbedder, ClassNames, Report, joined, words_of
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.names import ClassNames, joined, words_of
 from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.state import ExemplarsByClass, ImprinterState, method_parts
 from imprint.method import Method

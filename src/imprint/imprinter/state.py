@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from imprint import backbones, generators, recipes
-from imprint.calibration import CrossValidation
+from imprint.calibration.cross_validation import rows_by_class
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.family import unknown
@@ -77,10 +77,10 @@ class ImprinterState(NamedTuple):
 
     def count_known(self, rows: Embedded) -> int:
         """How many rows are copies of a row that their class already has; 0 if the model is not calibrated."""
-        folds = self.head.imprinted.folds
-        if not isinstance(folds, CrossValidation):
+        head = self.head.imprinted
+        if head.folds is None:
             return 0
-        return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
+        return int(head.folds.count_known(rows.X.astype(head.dtype, copy=False), np.asarray(rows.y)))
 
     def without(self, label: Any) -> Self:
         """The state without a class, or without the classes below a node of the tree."""
@@ -119,7 +119,7 @@ class ImprinterState(NamedTuple):
     @classmethod
     def from_parts(cls, document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Self:
         """The state from the parts of `to_parts` or of an `ImprintClassifier`; raises `FileError` for anything else."""
-        head: Decider = head_from_parts({k: v for k, v in document.items() if k != "kept"}, arrays, source)
+        head: Decider = head_from_parts(document, arrays, source)
         with reading(source):
             if "kept" in document:
                 require(isinstance(head, Head))
@@ -160,7 +160,7 @@ def _with_pretrained(new: Head, stored: dict[str, Any], spec: str, source: str |
     every = PretrainedClasses.of(backbones.head(spec))
     classes = every.without({*every.labels} - {*map(str, labels)})
     require(strategy in STRATEGIES and labels and list(classes.labels) == labels and not {*labels} & {*new.labels})
-    require(strategy != "margin" or isinstance(new.folds, CrossValidation))
+    require(strategy != "margin" or new.folds is not None)
     if _digest(classes) != stored["digest"]:
         raise FileError(f"{source} was fitted next to another head of {spec} than the one here: fit the model again.")
     return PretrainedHead(str(strategy), classes, new)
@@ -188,8 +188,7 @@ def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> Exe
 
     A class without new inputs keeps its exemplars if its proxies depend on its rows only.
     """
-    y = np.asarray(new.y)
-    rows_of = {label: np.flatnonzero(y == label) for label in np.unique(y).tolist()}
+    rows_of = rows_by_class(np.asarray(new.y))
     weights = np.split(head.proxies.weights, head.proxies.starts[1:])
     chosen = {}
     for label, weights_of_class in zip(head.classes.tolist(), weights):

@@ -118,9 +118,7 @@ class PretrainedHead(Decider):
         """
         if self.strategy != "margin":
             return 0.0
-        folds, old = self.imprinted.folds, self._pretrained_layer()
-        if folds is None:
-            raise ParameterError("keep_head='margin': it is computed from held-out rows; use calibrate=True.")
+        old, folds = self._pretrained_layer(), self.imprinted.folds  # the strategy requires `calibrate=True`
         layer, gaps = Logits(), [np.empty(0)]
         for f, head in enumerate(folds.heads):
             held_out = [rows.rows[rows.fold == f] for label, rows in folds.held.items() if label in head]

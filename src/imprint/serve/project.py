@@ -16,7 +16,7 @@ from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.head import Head
-from imprint.imprinter.names import words_of
+from imprint.imprinter.embedder import words_of
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.serve.evaluation import ModelEvaluation, calibrated, evaluate

@@ -5,7 +5,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.core.errors import ParameterError
-from imprint.imprinter.names import TITLE, words_of
+from imprint.imprinter.embedder import TITLE, words_of
 
 TEXTS = [
     ("I lost my card yesterday", "card_lost"),

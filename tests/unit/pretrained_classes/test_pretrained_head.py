@@ -6,11 +6,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from imprint import Imprinter, backbones
+from imprint import ImprintClassifier, Imprinter, backbones
 from imprint.calibration import CrossValidation
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
-from imprint.estimator.persistence import head_from_parts
 from imprint.export import export, export_file
 from imprint.imprinter import Embedded
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses
@@ -227,8 +226,10 @@ def test_a_forgotten_class_of_the_network_may_be_taught_anew():
 def test_a_file_that_claims_another_head_is_refused(change, sentence, tmp_path):
     fitted("qi").save(tmp_path / "m.imprint")
     document, arrays = container.read(tmp_path / "m.imprint")
-    with pytest.raises(FileError, match=r"use Imprinter\.load"):
-        head_from_parts(document, arrays, "m.imprint")
+    container.write(tmp_path / "c.imprint", {**document, "kind": "classifier"}, arrays)
+    for name in ("m.imprint", "c.imprint"):
+        with pytest.raises(FileError, match=r"use Imprinter\.load"):
+            ImprintClassifier.load(tmp_path / name)
     change(document["kept"])
     container.write(tmp_path / "n.imprint", document, arrays)
     with pytest.raises(FileError, match=sentence):
