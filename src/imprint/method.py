@@ -76,9 +76,9 @@ class Method:
         if is_torch(parts[0]) and not self.generator.takes_tensors:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
         scaled, rngs = [self.norm_pre.apply(X) for X in parts], [class_rng(seed, label) for label in labels]
-        given = self._optional(weights)
-        summaries = map(self._finite, self.generator.summarise_all(scaled, rngs, *given))
-        return list(map(ClassState, summaries, map(self.sums, parts, scaled, *given)))
+        weight_argument = self._optional(weights)
+        summaries = map(self._finite, self.generator.summarise_all(scaled, rngs, *weight_argument))
+        return list(map(ClassState, summaries, map(self.sums, parts, scaled, *weight_argument)))
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
         """The state of a class after more rows."""
@@ -103,9 +103,9 @@ class Method:
         ends = np.cumsum(sizes)
         before: list[Array] = []
         for c in arrival:
-            of_class = W[ends[c] - sizes[c] : ends[c]]
-            of_class[:] = self.norm_post.apply(of_class, np.concatenate(before) if before else None)
-            before.append(of_class)
+            class_proxies = W[ends[c] - sizes[c] : ends[c]]
+            class_proxies[:] = self.norm_post.apply(class_proxies, np.concatenate(before) if before else None)
+            before.append(class_proxies)
         return W, sizes
 
     def _finite(self, arrays: State) -> State:

@@ -50,7 +50,7 @@ class CrossValidation:
                     fold = np.concatenate([earlier_folds, fold])
                 large[label] = rows, weights, fold
         states = [self._states_of_large(large, f) for f in range(FOLDS)]
-        fitted |= {label: tuple(of_fold[label] for of_fold in states) for label in large}
+        fitted |= {label: tuple(fold_states[label] for fold_states in states) for label in large}
         label_type = y.dtype if self.empty.label_type is None else np.result_type(self.empty.label_type, y.dtype)
         return CrossValidation(replace(self.empty, label_type=label_type, width=X.shape[1]), held, fitted)
 
@@ -95,20 +95,20 @@ class CrossValidation:
         for label in rest.keys() - states.keys():
             (rows, weight), states[label] = rest[label], self.fitted[label][f]
             if len(rows):
-                given = None if (weight == 1).all() else weight
-                states[label] = method.extend(states[label], rows, seed, label, given)
+                weight_argument = None if (weight == 1).all() else weight
+                states[label] = method.extend(states[label], rows, seed, label, weight_argument)
         return states
 
     def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> dict[Any, ClassState]:
         """The states of classes from rows and weights."""
         parts, weights = [list(side) for side in zip(*classes.values())] or ([], [])
-        method, labels, given = self.empty.method, list(classes), None
+        method, labels, weight_argument = self.empty.method, list(classes), None
         if not all((weight == 1).all() for weight in weights):
             if method.generator.takes_weights:
-                given = weights
+                weight_argument = weights
             else:  # weights are then numbers of copies
                 parts = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
-        return dict(zip(labels, method.summarise(parts, self.empty.seed, labels, given)))
+        return dict(zip(labels, method.summarise(parts, self.empty.seed, labels, weight_argument)))
 
     def head_without(self, f: int) -> Head:
         """The head that is fitted without fold `f`."""
@@ -179,21 +179,21 @@ def predict_out_of_fold(
     assessed, near_copy = np.zeros((2, len(X)), dtype=bool)
     doubt, deviation = None, 1.0
     for f, head in enumerate(heads):
-        brief, rows = replace(head), np.flatnonzero(fold == f)  # the copy frees its preparation, which may be large
+        copy, rows = replace(head), np.flatnonzero(fold == f)  # the copy frees its preparation, which may be large
         deviation = head.aggregator.temperature_deviation
         try:
-            S = brief.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
+            S = copy.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
         except ParameterError:  # there are too few proxies to decide
             continue
         if len(S) and all_finite(S):
             columns = np.searchsorted(classes, head.classes)
             scores[np.ix_(rows, columns)] = S
-            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(S, brief.prepared)
+            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(S, copy.prepared)
             assessed[rows] = np.isin(true[rows], columns)
-            of_rows = brief.doubt(X[rows])
-            if of_rows is not None:
+            row_doubt = copy.doubt(X[rows])
+            if row_doubt is not None:
                 doubt = np.zeros(len(X)) if doubt is None else doubt
-                doubt[rows] = of_rows
+                doubt[rows] = row_doubt
     return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, near_copy)
 
 

@@ -111,11 +111,11 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
-        given = str(super().__repr__(N_CHAR_MAX))
+        parameters = str(super().__repr__(N_CHAR_MAX))
         with suppress(ParameterError):
             if not self.__sklearn_is_fitted__() or self._method() == self._learnt.head.imprinted.method:
-                return given
-        return f"{given}, fitted as {self._learnt.head.imprinted.method}"
+                return parameters
+        return f"{parameters}, fitted as {self._learnt.head.imprinted.method}"
 
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})

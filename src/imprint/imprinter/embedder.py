@@ -96,21 +96,21 @@ class BackboneEmbedder:
         fingerprint, the user must have `named` it.
         """
         try:
-            here = backbones.stated_fingerprint(str(self.spec), self.device)
-            if here is None and named:
-                here = self.backbone.fingerprint
+            actual = backbones.stated_fingerprint(str(self.spec), self.device)
+            if actual is None and named:
+                actual = self.backbone.fingerprint
         except FileError as e:
             advice = "give its new path: backbone='...', --backbone on the command line"
             raise FileError(f"{str(e).rstrip('.')}. {path} needs it; {advice}.") from None
-        if here is None:
+        if actual is None:
             raise FileError(
                 f"{path} states the backbone {spec}, which has to be loaded before it can be trusted; if you want "
                 f"that, name it: backbone={spec!r}, --backbone {spec} on the command line."
             )
-        if here != fingerprint:
+        if actual != fingerprint:
             raise FileError(
                 f"{path} was fitted with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
-                f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
+                f"{actual[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
@@ -228,7 +228,7 @@ class ClassNames:
 
 def joined(rows: Embedded, names: Embedded) -> Embedded:
     """The examples followed by the names."""
-    of_names = np.asarray(names.y) if rows.tags is None else single_labels(names.labels)
+    name_labels = np.asarray(names.y) if rows.tags is None else single_labels(names.labels)
     X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
-    y = np.concatenate([np.asarray(rows.y), of_names])
+    y = np.concatenate([np.asarray(rows.y), name_labels])
     return Embedded(X, [*rows.names, *names.names], rows.skipped, y, tags=rows.tags)

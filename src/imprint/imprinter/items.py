@@ -47,7 +47,7 @@ class Embedded(NamedTuple):
     @property
     def readable(self) -> Array:
         """The indices of the rows among all inputs of `look`, which lists the others in `skipped`.  # (n,)"""
-        return np.delete(np.arange(len(self.X) + len(self.skipped)), [one.index for one in self.skipped])
+        return np.delete(np.arange(len(self.X) + len(self.skipped)), [skipped.index for skipped in self.skipped])
 
     @property
     def labels(self) -> list[Any]:

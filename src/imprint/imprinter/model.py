@@ -136,8 +136,8 @@ class Imprinter(Predictor):
                     "fit(data): keep_head is for one class per input, not for tags; leave keep_head out."
                 )
             method = method if self._method_chosen else default_method()
-        of_examples = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
-        names = self._names.examples(self.embedder, rows, of_examples)
+        without_names = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
+        names = self._names.examples(self.embedder, rows, without_names)
         self._fit(rows if names is None else joined(rows, names), method, names is not None)
         if not isinstance(data, Embedded):
             warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)

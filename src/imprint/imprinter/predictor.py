@@ -158,7 +158,8 @@ class Predictor:
             raise ParameterError("tags(items): the model has one label per input; use predict or top.")
         rows = self._rows(items)
         labels, P = head.class_probabilities(rows)
-        return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
+        columns = map(np.flatnonzero, head.predict(rows))
+        return [[Guess(labels[c], float(p[c])) for c in present] for p, present in zip(P, columns)]
 
     def likely_nodes(self, items: Any, unknown: float = 0.05, level: int | None = None) -> list[Node | None]:
         """For every input whose p-value `known` is below `unknown`, the deepest node of the tree that is still likely.
@@ -223,8 +224,7 @@ def predictions(
     Q, tree = rows.X.astype(head.imprinted.dtype, copy=False), head.tree()
     S = head.scores(Q)
     P, doubt = head.probabilities(S), head.doubt(Q) if with_doubt or head.calibrated else None
-    known: list[float | None] = [None] * len(Q)
-    nodes = None
+    known, nodes = list[float | None]([None] * len(Q)), None
     if head.calibrated or unknown is not None:
         p_values = head.calibration.p_values(S, doubt)
         known = p_values.tolist()

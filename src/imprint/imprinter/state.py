@@ -84,16 +84,17 @@ class ImprinterState(NamedTuple):
 
     def without(self, label: Any) -> Self:
         """The state without a class, or without the classes below a node of the tree."""
-        head = self.head.without(label)
-        stored, moved = dict(self.exemplars), list[tuple[str, Exemplars]]()
-        if head.tags:  # exemplars of label sets with this label move to the sets without it
-            for label_set, rest in [(one, renamed(one, label)) for one in stored]:
-                if rest != label_set:
-                    moved += [(rest, stored[label_set])] if rest is not None else []
-                    del stored[label_set]
-        X = np.concatenate([np.empty((0, head.imprinted.width or 0), np.float32), *(of_set.X for _, of_set in moved)])
-        names = [name for _, of_set in moved for name in of_set.names]
-        y = np.array([rest for rest, of_set in moved for _ in of_set.names], dtype=str)
+        head, width = self.head.without(label), self.head.imprinted.width or 0
+        stored, moved = dict[Any, Exemplars](), list[tuple[str, Exemplars]]()
+        for label_set, exemplars in self.exemplars.items():
+            rest = renamed(label_set, label) if head.tags else label_set
+            if rest == label_set:
+                stored[label_set] = exemplars
+            elif rest is not None:  # exemplars of label sets with this label move to the sets without it
+                moved.append((rest, exemplars))
+        X = np.concatenate([np.empty((0, width), np.float32), *(exemplars.X for _, exemplars in moved)])
+        names = [name for _, exemplars in moved for name in exemplars.names]
+        y = np.array([rest for rest, exemplars in moved for _ in exemplars.names], dtype=str)
         rows = Embedded(X, names, (), y)
         return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, stored, rows))
 
@@ -225,7 +226,7 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
     for i in np.lexsort((-strength, against))[:n].tolist():
         c = proxies.labels[i]
         label = owners[c].item()
-        of_class = exemplars.get(label)
-        name = of_class.names[of_class.nearest[i - starts[c]]] if of_class else None
+        stored = exemplars.get(label)
+        name = stored.names[stored.nearest[i - starts[c]]] if stored else None
         strongest.append(Reason(label, float(values[i]), name))
     return strongest

@@ -48,7 +48,8 @@ class TagHead(Decider):
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "TagHead":
         """This head after more rows; `y` are label sets as texts."""
-        texts = {text for one in np.unique(y).tolist() for text in texts_of(one)} - set(map(str, self.labels))
+        labels = {text for label_set in np.unique(y).tolist() for text in texts_of(label_set)}
+        texts = labels - set(map(str, self.labels))
         try:
             new = texts if self.label_type is None else set(map(int, texts))
         except ValueError:
@@ -57,11 +58,11 @@ class TagHead(Decider):
 
     def forget(self, label: Any) -> "TagHead":
         """This head without a label and the rows that have no other label; the others lose the label."""
-        sets, labels = self.imprinted, tuple(one for one in self.labels if one != label)
+        sets, labels = self.imprinted, tuple(other for other in self.labels if other != label)
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
         after = [renamed(before, label) for before in sets.labels]
-        if not labels or not any(one is not None for one in after):
+        if not labels or not any(label_set is not None for label_set in after):
             raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
         return TagHead(with_label_sets(sets, after), labels)
 
