@@ -183,7 +183,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             document["features"] = columns.feature_names_in_.tolist()
         document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
         document["class_weight"] = "balanced" if self.class_weight == "balanced" else None
-        container.write(path, document, arrays, lambda *stored: head_from_parts(*stored, path))
+        container.write(path, document, arrays, lambda d, a: head_from_parts(d, a, path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
