@@ -154,7 +154,7 @@ def kernel_units(folder, backbone, dataset):
         for unit in plan(studies, Packs(str(folder))).units:
             data = unit.source.open(backbone, dataset)
             graph = build(unit, data.y, data.y_test)
-            decisions = [d for d in graph.decisions if type(d.method.aggregator) is Kernel]
+            decisions = [d for d in graph.decisions if type(d.aggregator) is Kernel]
             if decisions:
                 kernel = KernelDecisions(UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test))
                 yield str(unit), kernel, [d for d in decisions if kernel.can_decide(d)]

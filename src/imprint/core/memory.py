@@ -1,8 +1,10 @@
-"""Memory of this process and of the machine."""
+"""Memory of this process and of the machine, and garbage collection."""
 
+import gc
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -33,3 +35,15 @@ def physical_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Disable cyclic garbage collection while many objects are allocated that all stay alive."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

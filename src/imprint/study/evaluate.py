@@ -8,13 +8,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.nearest import Nearest
 from imprint.core.errors import ImprintError, ParameterError
-from imprint.core.memory import peak_memory, reset_peak
+from imprint.core.memory import peak_memory, reset_peak, without_collection
 from imprint.core.types import Array
 from imprint.kernels.cpu import one_thread
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
@@ -24,8 +25,8 @@ from imprint.normalisers.l2 import L2
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
 from imprint.study.proxies import ProxyRows, UnitProxies
-from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec, is_shareable
-from imprint.study.work_graph import Counted, Decision, TaskSplit, WorkGraph, build, numbered
+from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec
+from imprint.study.work_graph import Counted, Decision, TaskSplit, WorkGraph, build
 
 COLUMNS = {
     "accuracy": np.float64,
@@ -47,9 +48,11 @@ DISTANCES = {
     "euclidean": lambda neighbours, Q: neighbours.euclidean(None),
     "euclidean to unit queries": lambda neighbours, Q: neighbours.euclidean(lengths(Q)),
 }
+Key = TypeVar("Key")
 
 
 @one_thread()
+@without_collection()
 def evaluate(unit: Unit) -> dict[str, Array]:
     """The columns of a unit, computed on one core, one row per experiment in the order of `unit.experiments`."""
     reset_peak()
@@ -92,9 +95,9 @@ def _decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[
     kernel, extreme = KernelDecisions(proxies, queries), lengths(queries) is None
     plain, by_kernel, by_votes = list[Decision](), list[Decision](), list[Decision]()
     for decision in graph.decisions:
-        if extreme or not is_shareable(decision.method):
+        if extreme or not decision.is_shareable:
             plain.append(decision)
-        elif type(decision.method.aggregator) is not Kernel:
+        elif type(decision.aggregator) is not Kernel:
             by_votes.append(decision)
         else:
             (by_kernel if kernel.can_decide(decision) else plain).append(decision)
@@ -120,7 +123,7 @@ def groups_in_memory(proxies: UnitProxies, decisions: Iterable[Decision]) -> Ite
     blocks: dict[ProxyRows, int] = {}
     for spec in sorted(by_spec, key=lambda spec: (spec.seed or 0, spec.number)):
         group += by_spec[spec]
-        for split, norm_post in dict.fromkeys((d.split, d.method.norm_post) for d in by_spec[spec]):
+        for split, norm_post in dict.fromkeys((d.split, d.norm_post) for d in by_spec[spec]):
             blocks.update((part.block, part.block.rows.size) for part in proxies.parts(spec, split, norm_post))
         if sum(blocks.values()) > PROXY_NUMBERS:
             yield group
@@ -133,7 +136,7 @@ def _decide_plainly(proxies: UnitProxies, queries: Array, decision: Decision) ->
     """One decision by a `Head`."""
     head, split = proxies.head(decision), decision.split
     step = max(1, SCORES // len(split.classes))
-    rounding = KERNEL_ROUNDING if type(decision.method.aggregator) is Kernel else ROUNDING
+    rounding = KERNEL_ROUNDING if type(decision.aggregator) is Kernel else ROUNDING
     counts = Counts.of(1, len(split.classes))
     for i in range(0, len(split.rows), step):
         scores = head.scores(queries[split.rows[i : i + step]])
@@ -143,18 +146,22 @@ def _decide_plainly(proxies: UnitProxies, queries: Array, decision: Decision) ->
     yield Counted([decision], counts, [len(head.proxies.labels)])
 
 
+def _numbered(keys: Iterable[Key]) -> dict[Key, int]:
+    """The distinct keys with their numbers, in order of appearance."""
+    return {key: i for i, key in enumerate(dict.fromkeys(keys))}
+
+
 class DecisionTable:
     """Decisions about one task split that compare queries with proxies in one way: sets of proxies x votes."""
 
     def __init__(self, comparison: str, votes: Sequence[tuple[Decision, Vote]], proxies: UnitProxies) -> None:
         self.comparison, self.decisions = comparison, [decision for decision, _ in votes]
         self.split = self.decisions[0].split
-        sets = numbered((d.spec, d.method.norm_post) for d in self.decisions)
-        kinds = numbered(vote for _, vote in votes)
+        sets, kinds = _numbered((d.spec, d.norm_post) for d in self.decisions), _numbered(vote for _, vote in votes)
         self.sets = [proxies.parts(spec, self.split, norm_post) for spec, norm_post in sets]
         self.votes = list(kinds)
         self.counts = Counts.of(len(sets) * len(kinds), len(self.split.classes))
-        self._cells = [(sets[d.spec, d.method.norm_post], kinds[vote]) for d, vote in votes]
+        self._cells = [(sets[d.spec, d.norm_post], kinds[vote]) for d, vote in votes]
 
     def counted(self) -> Counted:
         """The decisions with their counts."""
@@ -183,10 +190,10 @@ def _decide_by_votes(
 
 def _comparison(decision: Decision) -> tuple[str, Vote]:
     """How a decision compares queries with proxies, and how the nearest proxies vote."""
-    aggregator = decision.method.aggregator
+    aggregator = decision.aggregator
     if not isinstance(aggregator, Nearest):
         return BEST, Vote(1, True)
-    unit = aggregator.metric == "euclidean" and isinstance(decision.method.norm_inf, L2)
+    unit = aggregator.metric == "euclidean" and isinstance(decision.norm_inf, L2)
     return aggregator.metric + " to unit queries" * unit, Vote(aggregator.m, aggregator.weighting == "uniform")
 
 
@@ -227,8 +234,8 @@ def _by_neighbours(queries: Array, rows: Array, tables: Sequence[DecisionTable])
 
 def _stack(tables: Sequence[DecisionTable]) -> tuple[ProxyStack, list[Array]]:
     """The blocks of some tables as one matrix, and for each table the positions of its proxies.  # (sets, C)"""
-    parts = numbered(part for table in tables for parts in table.sets for part in parts)
-    blocks = numbered(part.block for part in parts)
+    parts = _numbered(part for table in tables for parts in table.sets for part in parts)
+    blocks = _numbered(part.block for part in parts)
     divided = {part.block for part in parts if part.is_unit}
     divisors = [block.divisors if block in divided else None for block in blocks]
     sets = [(blocks[part.block], part.size, part.is_unit) for part in parts]

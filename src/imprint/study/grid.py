@@ -1,17 +1,89 @@
-"""Grids of methods: every combination of components; checks of a study's keys."""
+"""Grids of methods: every combination of components, stored as a table of integer codes; checks of a study's keys."""
 
 import math
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, Self
 
+import numpy as np
+
+from imprint.core.arrays import factorize
 from imprint.core.component import PARTS, Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
+from imprint.core.types import Array
 from imprint.method import FAMILIES, Method
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """A sequence of methods: the few components of each part once, and integer codes for every method."""
+
+    components: tuple[dict[str, Any], ...]
+    """For each of the five parts, its distinct components by text."""
+    codes: Array  # (n, 5) for each method, the position of each part in `components`
+
+    @classmethod
+    def product(cls, axes: Sequence[Sequence[Component]]) -> "Methods":
+        """All combinations of the components of the five parts, each once; the last part varies fastest."""
+        components = tuple({str(c): c for c in axis} for axis in axes)
+        codes = np.indices([len(axis) for axis in components], dtype=np.int32)
+        return cls(components, codes.reshape(len(PARTS), -1).T)
+
+    @classmethod
+    def union(cls, sequences: Sequence["Methods"]) -> "tuple[Methods, list[Array]]":
+        """The methods of several sequences, each once, in order of first appearance; their indices, by sequence."""
+        components = tuple(dict(chain(*(p.items() for p in part))) for part in zip(*(m.components for m in sequences)))
+        code = [{text: i for i, text in enumerate(part)} for part in components]
+        columns = [
+            [np.array([code[j][text] for text in m.components[j]])[m.codes[:, j]] for j in range(len(PARTS))]
+            for m in sequences
+        ]
+        codes = np.concatenate(columns, axis=1, dtype=np.int32)
+        first, index = factorize(*codes)
+        return cls(components, codes.T[first]), np.split(index, np.cumsum([len(m) for m in sequences])[:-1])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, i: int) -> Method:
+        return next(iter(self.take(np.array([i]))))
+
+    def __iter__(self) -> Iterator[Method]:
+        return (Method(**dict(zip(PARTS, parts))) for parts in zip(*map(self.column, PARTS)))
+
+    def column(self, part: str) -> list[Any]:
+        """One part of every method."""
+        components = list(self.components[PARTS.index(part)].values())
+        return [components[code] for code in self.codes[:, PARTS.index(part)].tolist()]
+
+    def map_part(self, part: str, function: Callable[[Any], Any]) -> Array:
+        """A function of one part of every method, evaluated once per distinct component.  # (n,)"""
+        j = PARTS.index(part)
+        return np.array([function(c) for c in self.components[j].values()])[self.codes[:, j]]
+
+    def has_type(self, part: str, *types: type) -> Array:
+        """Whether one part of every method is of one of these types, and not of a subclass.  # (n,)"""
+        return self.map_part(part, lambda component: type(component) in types)
+
+    def encoded(self) -> list[bytes]:
+        """The texts of all methods, in UTF-8; a component is encoded once."""
+        texts = (np.array([text.encode() for text in part], dtype=object) for part in self.components)
+        return list(map(b" / ".join, zip(*(part[codes] for part, codes in zip(texts, self.codes.T)))))
+
+    def take(self, chosen: Array) -> "Methods":
+        """The methods at some positions, or those where a boolean mask is true."""
+        return replace(self, codes=self.codes[chosen])
+
+    def with_part(self, part: str, component: Component, chosen: Array) -> "Methods":
+        """The same methods; those chosen by a mask have this component as the given part."""
+        j = PARTS.index(part)
+        components, codes = {**self.components[j], str(component): component}, self.codes.copy()
+        codes[chosen, j] = [*components].index(str(component))
+        return Methods((*self.components[:j], components, *self.components[j + 1 :]), codes)
 
 
 @cache
@@ -154,9 +226,9 @@ class Grid(Declaration):
         """The number of combinations, with repetitions."""
         return math.prod(map(len, self._axes.values()))
 
-    def methods(self) -> list[Method]:
-        """All combinations, with repetitions; the last part varies fastest."""
-        return [Method(**dict(zip(PARTS, parts))) for parts in product(*self._axes.values())]
+    def methods(self) -> Methods:
+        """All combinations, each once; the last part varies fastest."""
+        return Methods.product([*self._axes.values()])
 
     @cached_property
     def _axes(self) -> dict[str, list[Any]]:

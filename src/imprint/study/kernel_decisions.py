@@ -29,6 +29,7 @@ from imprint.study.work_graph import Counted, Decision, TaskSplit
 
 LARGEST = 8192
 """Proxies up to which a matrix of products is held; `Head` solves larger systems."""
+BLOCK = 128  # rows of such a matrix processed at a time, so that they stay in the cache
 DISTANCES = 2**20  # between test rows and proxies, held at a time
 
 
@@ -54,7 +55,7 @@ class KernelDecisions:
         if self.proxies.count(decision) > LARGEST:
             return False
         with np.errstate(over="ignore", divide="ignore"):
-            rate = np.float64(cast(Kernel, decision.method.aggregator).gamma) / self._scale(decision)
+            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
         return bool(1 / MODERATE < rate < MODERATE)
 
     def _scale(self, decision: Decision) -> float:
@@ -69,14 +70,14 @@ class KernelDecisions:
         """Compute decisions together: those with the same proxies."""
         by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = defaultdict(list)
         for d in decisions:
-            by_proxies[d.spec, d.method.norm_post, d.split].append(d)
+            by_proxies[d.spec, d.norm_post, d.split].append(d)
         for (spec, norm_post, split), same_proxies in by_proxies.items():
             parts = self.proxies.parts(spec, split, norm_post)
             states = [self.proxies.states[c, spec] for c in split.classes]
             proxies = with_mass(states, np.concatenate([part.rows for part in parts]), [part.size for part in parts])
             compared: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
             for solved in self._solve(proxies, same_proxies):
-                compared[solved.decision.method.norm_inf, solved.dtype].append(solved)
+                compared[solved.decision.norm_inf, solved.dtype].append(solved)
             for (norm_inf, dtype), group in compared.items():
                 yield from self._count(proxies.weights, norm_inf, dtype, group)
 
@@ -86,7 +87,7 @@ class KernelDecisions:
 
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
         for d in decisions:
-            by_aggregator[cast(Kernel, d.method.aggregator)].append(d)
+            by_aggregator[cast(Kernel, d.aggregator)].append(d)
         about = proxies.weights.astype(np.float64)
         about -= about.mean(axis=0)
         products = np.asarray(dsyrk(1.0, about.T, trans=True)).T  # (p, p) the lower triangle of about @ about.T
@@ -94,10 +95,8 @@ class KernelDecisions:
         for aggregator, same_system in by_aggregator.items():
             s = self._scale(same_system[0])
             rate = aggregator.gamma / s
-            K = 2 * rate * products
-            K -= rate * lengths
-            K -= rate * lengths[:, None]
-            np.exp(K, out=K)  # exp(-rate |w_i - w_j|^2); only the lower triangle counts
+            out = np.empty_like(products) if aggregator is not next(reversed(by_aggregator)) else products
+            K = _gram(products, lengths, rate, out)
             np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, s))
             weights = class_weights(proxies, aggregator.balance)
             by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
@@ -111,7 +110,7 @@ class KernelDecisions:
         """Compute the distances of test rows to proxies once, then count each decision of a group."""
         queries, centre = self._lifted(norm_inf, dtype)
         lifted, split = lift_proxies(proxies, centre, 1.0, dtype), group[0].decision.split
-        queries = queries[split.rows]
+        queries = queries if len(split.rows) == len(queries) else queries[split.rows]
         counts = [Counts.of(1, len(split.classes)) for _ in group]
         step = max(16, DISTANCES // len(lifted))
         for start in range(0, len(split.rows), step):
@@ -129,6 +128,17 @@ def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Arr
     Q = norm_inf.apply(queries)
     centre = centre_of(Q)
     return lift_queries(Q, centre, dtype), centre
+
+
+def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
+    """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower triangle.  # (p, p)"""
+    for start in range(0, len(out), BLOCK):
+        stop = start + BLOCK
+        block = np.multiply(products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop])
+        block -= rate * lengths[:stop]
+        block -= rate * lengths[start:stop, None]
+        np.exp(block, out=block)
+    return out
 
 
 def _solved(K: Array, labels: Array, name: str) -> Array:

@@ -1,8 +1,9 @@
 """From a study to units of work: which experiments are missing, and which of them are computed together."""
 
 import hashlib
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, product
 
 import numpy as np
@@ -11,10 +12,10 @@ from imprint import tasks
 from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.method import Method
 from imprint.study import sharing
+from imprint.study.grid import Methods
 from imprint.study.study import Data, Source, Study
-from imprint.study.work_graph import build, numbered
+from imprint.study.work_graph import build
 
 SEMANTICS = "1"  # part of every key; changes if the same text means another computation
 LIMIT = 2_000_000  # experiments of a study, by default
@@ -31,7 +32,7 @@ class Unit:
     dataset: str
     fingerprint: str
     tasks: tuple[str, ...]
-    methods: tuple[Method, ...]
+    methods: Methods
     seeds: tuple[int, ...]
     experiments: Array  # (n, 3) for each experiment, the indices of its task, method and seed in the lists above
     keys: bytes  # the content keys of the experiments, 16 bytes each
@@ -43,7 +44,7 @@ class Unit:
         return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
-        norms = " or ".join(dict.fromkeys(str(method.norm_pre) for method in self.methods))
+        norms = " or ".join(dict.fromkeys(self.methods.map_part("norm_pre", str).tolist()))
         return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
 
 
@@ -81,41 +82,36 @@ def plan(
                 f"Study(name={one.name!r}): it names {one.points:,} experiments and the limit is {limit:,}; "
                 f"make it smaller, or raise the limit."
             )
-    tasks = numbered(text for one in studies for text in one.task_texts)
-    methods = numbered(method for one in studies for method in one.methods)
-    seeds = numbered(seed for one in studies for seed in one.seeds)
-    every_method, texts = list(methods), [str(method).encode() for method in methods]
-    kinds = np.array([type(method.generator) for method in methods])
-    fingerprints, count, units = {}, 0, []
+    methods, of_study = Methods.union([one.methods for one in studies])
+    texts, kind = methods.encoded(), methods.map_part("generator", type)
+    task_texts = tuple(dict.fromkeys(text for one in studies for text in one.task_texts))
+    seeds = tuple(dict.fromkeys(seed for one in studies for seed in one.seeds))
+    fingerprints, count, left_out, units = {}, 0, 0, []
     for backbone, dataset in dict.fromkeys(pack for one in studies for pack in product(one.backbones, one.datasets)):
-        data = source.open(backbone, dataset)
+        data, experiments = source.open(backbone, dataset), []
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
-        experiments = []
-        for one in studies:
+        for one, method in zip(studies, of_study):
             if backbone in one.backbones and dataset in one.datasets:
-                task, seed = [tasks[text] for text in one.task_texts], [seeds[s] for s in one.seeds]
-                method = [methods[m] for m in one.methods]
+                task, seed = [task_texts.index(t) for t in one.task_texts], [seeds.index(s) for s in one.seeds]
                 points = np.stack(np.meshgrid(task, method, seed, indexing="ij"), axis=-1)  # (tasks, methods, seeds, 3)
                 experiments.append(points[_possible(one, data, f"{backbone}, {dataset}")].reshape(-1, 3))
-        together = np.concatenate(experiments)
-        count += len(together)
-        distinct = together[factorize(*together.T)[0]]
-        for kind in dict.fromkeys(kinds.tolist()):
-            todo = distinct[kinds[distinct[:, 1]] == kind]
-            keys = experiment_keys(data.fingerprint, tasks, texts, seeds, todo)
+                count, left_out = count + len(experiments[-1]), left_out + points.size // 3 - len(experiments[-1])
+        distinct = np.concatenate(experiments)
+        distinct = distinct[factorize(*distinct.T)[0]]
+        for generator in dict.fromkeys(kind.tolist()):
+            todo = distinct[kind[distinct[:, 1]] == generator]
+            keys = experiment_keys(data.fingerprint, task_texts, texts, seeds, todo)
             missing = np.array([key not in done for key in keys], dtype=bool)
             if missing.any():
                 used, todo[:, 1] = np.unique(todo[:, 1], return_inverse=True)
-                of_kind = tuple(every_method[i] for i in used.tolist())
-                todo = todo[missing].astype(np.int32)
-                names = (source, backbone, dataset, data.fingerprint, tuple(tasks), of_kind, tuple(seeds))
+                of_kind, todo = methods.take(used), todo[missing].astype(np.int32)
+                names = (source, backbone, dataset, data.fingerprint, task_texts, of_kind, seeds)
                 units.append(Unit(*names, todo, b"".join(compress(keys, missing)), _work(of_kind, todo, data)))
-    named = sum(len(one.instances) * len(one.methods) * len(one.seeds) for one in studies)
-    return Plan(count, named - count, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
+    return Plan(count, left_out, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
 
 
 def experiment_keys(
-    fingerprint: str, tasks: Iterable[str], methods: Sequence[bytes], seeds: Iterable[int], experiments: Array
+    fingerprint: str, tasks: Sequence[str], methods: Sequence[bytes], seeds: Sequence[int], experiments: Array
 ) -> list[bytes]:
     """The keys of experiments, given by the indices of their task, method and seed.
 
@@ -132,7 +128,7 @@ def _possible(study: Study, data: Data, where: str) -> Array:
     Refuses a task that the data do not allow, and a method with too few proxies unless a rule leaves it out.
     """
     methods, classes = study.methods, np.unique(data.y).tolist()
-    needed = np.array([sharing.proxies_needed(method.aggregator) for method in methods])
+    needed = methods.map_part("aggregator", sharing.proxies_needed)
     possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
     for t, text in enumerate(study.task_texts):
         task = tasks.resolve(text)
@@ -144,25 +140,24 @@ def _possible(study: Study, data: Data, where: str) -> Array:
         if not len(test_labels):
             raise ParameterError(f"{where}, {text}: the test split has no row of this task.")
         sizes = np.unique(labels, return_counts=True)[1]
-        most = {g: sharing.most_proxies(g, sizes) for g in {method.generator for method in methods}}
-        available = np.array([most[method.generator] for method in methods])
-        possible[t] = needed <= available
+        most = methods.map_part("generator", partial(sharing.most_proxies, sizes=sizes))
+        possible[t] = needed <= most
         if not possible[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(possible[t]))
             raise ParameterError(
                 f"{where}, {text}: {methods[first]} needs {needed[first]} proxies and there are "
-                f"{int(available[first])}; change it, or leave out such combinations with the rule enough_proxies."
+                f"{int(most[first])}; change it, or leave out such combinations with the rule enough_proxies."
             )
     return possible
 
 
-def _work(methods: Sequence[Method], experiments: Array, data: Data) -> float:
+def _work(methods: Methods, experiments: Array, data: Data) -> float:
     """An estimate of the multiplications for proxies and decisions, by which long units start first."""
     n, d = data.X.shape
-    distinct = dict.fromkeys((method.norm_pre, method.generator) for method in methods)
-    generating = sum(sharing.work(generator, n, d) for _, generator in distinct)
-    each = np.array([1e4 if sharing.is_shareable(method) else 3e5 for method in methods])
-    return float(generating + len(data.X_test) * each[experiments[:, 1]].sum())
+    distinct = methods.take(factorize(*methods.codes[:, :2].T)[0])  # by norm_pre and generator
+    generating = distinct.map_part("generator", partial(sharing.work, n=n, d=d))
+    deciding = len(data.X_test) * np.where(sharing.is_shareable(methods), 1e4, 3e5)[experiments[:, 1]]
+    return float(generating.sum() + deciding.sum())
 
 
 def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:

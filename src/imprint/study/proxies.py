@@ -106,7 +106,7 @@ class UnitProxies:
         key = spec, split, norm_post
         if key not in self.normalised:
             raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
-            self.normalised[key] = _after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
+            self.normalised[key] = self._after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
         return self.normalised[key]
 
     def count(self, decision: Decision) -> int:
@@ -136,11 +136,17 @@ class UnitProxies:
             self.normalised[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in joint]
         return self.normalised[spec, split]
 
+    def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:
+        """Proxies after `quantile`; task splits that begin with the same classes share their proxies.
 
-def _after_quantile(raw: list[ClassProxies]) -> list[ClassProxies]:
-    """The proxies after `quantile`: those of every class but the first match the values of the classes before."""
-    after = raw[:1]
-    for part, target in zip(raw[1:], targets_in_turn(raw[0].rows, [part.size for part in raw[1:]])):
-        rows = target.take(part.source.ranks[: part.size])
-        after.append(ClassProxies(ProxyRows(rows), part.size))
-    return after
+        The first class does not change. The values of the others become the quantiles of its values.
+        """
+        keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
+        self.normalised[keys[0]] = raw[0]
+        if keys[-1] not in self.normalised:
+            targets = targets_in_turn(raw[0].rows, [part.size for part in raw[1:]])
+            for key, part, target in zip(keys[1:], raw[1:], targets):
+                if key not in self.normalised:
+                    rows = target.take(part.source.ranks[: part.size])
+                    self.normalised[key] = ClassProxies(ProxyRows(rows), part.size)
+        return [self.normalised[key] for key in keys]

@@ -5,7 +5,7 @@ is computed for each experiment separately, by `Head`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,11 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
-from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
+from imprint.study.grid import Methods
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
 KERNEL_ROUNDING = 4 * ERROR  # sums cancel: float32 exponents shift a score by up to ERROR
@@ -65,11 +65,11 @@ class ProxySpec:
     seed: int | None
 
 
-def is_shareable(method: Method) -> bool:
-    """Whether the decisions of a method can be computed together with others; else `Head` computes them."""
-    if type(method.aggregator) is Nearest and method.aggregator.metric == "manhattan":
-        return False
-    return all(type(getattr(method, part)) in types for part, types in SHAREABLE.items())
+def is_shareable(methods: Methods) -> Array:
+    """Whether the decisions of each method can be computed together; `Head` computes the others.  # (methods,)"""
+    known = [methods.has_type(part, *types) for part, types in SHAREABLE.items()]
+    manhattan = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan")
+    return np.asarray(np.all(known, axis=0) & ~manhattan)
 
 
 def uses_seed(generator: Generator) -> bool:
@@ -79,22 +79,20 @@ def uses_seed(generator: Generator) -> bool:
     return type(generator) not in (AllRows, Mean, CovMax, LeastSquares)
 
 
-def canonical(method: Method) -> Method:
-    """A method with the same decisions up to rounding; components that cannot change the argmax are reset.
+def canonical(methods: Methods) -> Methods:
+    """Methods with the same decisions up to rounding, with components that cannot change the argmax reset.
 
     Decisions by `max` do not depend on the lengths of queries or on its temperature, those by cosine on no lengths at
     all. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
     """
-    by_max = type(method.aggregator) is Max
-    by_cosine = type(method.aggregator) is Nearest and method.aggregator.metric == "cosine"
-    unit_rows = type(method.norm_pre) is L2 and type(method.generator) in SELECTED_ROWS
-    if by_max:
-        method = replace(method, aggregator=Max())
-    if (by_max or by_cosine) and type(method.norm_inf) is L2:
-        method = replace(method, norm_inf=NoNorm())
-    if (unit_rows or by_cosine) and type(method.norm_post) is L2:
-        method = replace(method, norm_post=NoNorm())
-    return method
+    by_max = methods.has_type("aggregator", Max)
+    by_cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
+    scales_queries = methods.has_type("norm_inf", *ROW_SCALINGS)
+    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type("generator", *SELECTED_ROWS)
+    l2_after = methods.has_type("norm_post", L2)
+    methods = methods.with_part("aggregator", Max(), by_max)
+    methods = methods.with_part("norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries)
+    return methods.with_part("norm_post", NoNorm(), l2_after & (by_cosine | unit_rows))
 
 
 def proxies_needed(aggregator: Aggregator) -> int:

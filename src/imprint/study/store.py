@@ -24,7 +24,6 @@ from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study
-from imprint.study.work_graph import numbers
 
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
 FORMAT = 2
@@ -78,7 +77,7 @@ class Store:
     def results(self, study: Study) -> pa.Table:
         """The finished experiments of a study, each once, in the study's order."""
         fingerprints, table, keys = self.manifest()["embeddings"], self.table(), list[bytes]()
-        methods = [str(method).encode() for method in study.methods]
+        methods = study.methods.encoded()
         experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
         for pack in map("-".join, product(study.backbones, study.datasets)):
             if pack in fingerprints:
@@ -159,13 +158,12 @@ def schema() -> pa.Schema:
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     """The experiments of a unit with their results."""
     tasks, methods, seeds = unit.experiments.T
-    constant = np.zeros(len(tasks), dtype=np.int32)
-    parts = [[str(getattr(method, part)) for method in unit.methods] for part in PARTS]
+    constant, parts = np.zeros(len(tasks), dtype=np.int32), zip(unit.methods.codes.T, unit.methods.components)
     arrays = [
         _encoded(constant, [unit.backbone]),
         _encoded(constant, [unit.dataset]),
         _encoded(tasks, unit.tasks),
-        *(_encoded(numbers(texts)[methods], dict.fromkeys(texts)) for texts in parts),
+        *(_encoded(codes[methods], components) for codes, components in parts),
         _array(np.array(unit.seeds, dtype=np.int64)[seeds]),
         *(_array(columns[name]) for name in COLUMNS),
         _encoded(constant, [unit.fingerprint]),

@@ -17,9 +17,8 @@ from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, open_unpacked
-from imprint.method import Method
 from imprint.normalisers.none import NoNorm
-from imprint.study.grid import Declaration, Grid, key, method_from_text
+from imprint.study.grid import Declaration, Grid, Methods, key, method_from_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -131,14 +130,16 @@ class Study(Declaration):
         return instances * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
 
     @cached_property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
-        methods = [*map(method_from_text, self.recipes), *(m for grid in self.grid for m in grid.methods())]
+        named = [Methods.product([[c] for c in vars(method_from_text(text)).values()]) for text in self.recipes]
+        methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
         if "matching_norms" in self.rules:
-            methods = [m for m in methods if type(m.norm_pre) is NoNorm or m.norm_pre == m.norm_inf]
-        if not methods:
+            matching = methods.map_part("norm_pre", str) == methods.map_part("norm_inf", str)
+            methods = methods.take(methods.has_type("norm_pre", NoNorm) | matching)
+        if not len(methods):
             raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
-        return tuple(dict.fromkeys(methods))
+        return methods
 
     @property
     def instances(self) -> tuple[Instance, ...]:

@@ -1,13 +1,13 @@
 """The distinct computations behind the experiments of a unit: classes, task splits, proxies and decisions."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from imprint import tasks
+from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import factorize
 from imprint.core.types import Array
 from imprint.kernels.decisions import Counts
@@ -18,8 +18,6 @@ from imprint.study.sharing import ProxySpec
 
 if TYPE_CHECKING:
     from imprint.study.plan import Unit
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,16 @@ class Decision(NamedTuple):
     number: int
     spec: ProxySpec
     split: TaskSplit
-    method: Method
+    norm_post: Normaliser
+    norm_inf: Normaliser
+    aggregator: Aggregator
+    is_shareable: bool  # whether it can be computed together with others
+
+    @property
+    def method(self) -> Method:
+        """The method that predicts."""
+        norms = dict(norm_pre=self.spec.norm_pre, norm_post=self.norm_post, norm_inf=self.norm_inf)
+        return Method(generator=self.spec.generator, aggregator=self.aggregator, **norms)
 
 
 class Counted(NamedTuple):
@@ -83,32 +90,27 @@ class WorkGraph:
         return sum(len(set(specs)) for specs in serving) + len(self.decisions)
 
 
-def numbered(keys: Iterable[Key]) -> dict[Key, int]:
-    """The distinct keys with their numbers, in order of appearance."""
-    return {key: i for i, key in enumerate(dict.fromkeys(keys))}
-
-
-def numbers(keys: Sequence[Hashable]) -> Array:
-    """The number of every key; equal keys have the same.  # (keys,)"""
-    number = numbered(keys)
-    return np.array([number[key] for key in keys], dtype=np.int32)
-
-
 def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
     """The work graph of a unit, given the labels of its data."""
     task, m, s = unit.experiments.T
-    splits, split_numbers = _task_splits(unit, y, y_test)
-    split = split_numbers[task, s]
-    methods = [sharing.canonical(method) for method in unit.methods]
-    seeded = np.array([sharing.uses_seed(method.generator) for method in methods])[m]
-    first, spec = factorize(numbers([(c.norm_pre, c.generator) for c in methods])[m], np.where(seeded, s, 0))
-    specs = [
-        ProxySpec(i, methods[m[e]].norm_pre, methods[m[e]].generator, unit.seeds[s[e]] if seeded[e] else None)
-        for i, e in enumerate(first.tolist())
-    ]
-    first, decided_by = factorize(spec, split, numbers(methods)[m])
-    decisions = [Decision(i, specs[spec[e]], splits[split[e]], methods[m[e]]) for i, e in enumerate(first.tolist())]
-    return WorkGraph(splits, specs, decisions, decided_by)
+    splits, numbers = _task_splits(unit, y, y_test)
+    split = numbers[task, s]
+    methods = sharing.canonical(unit.methods)
+    pre, generator, *others = methods.codes[m].T
+    seeded = methods.map_part("generator", sharing.uses_seed)[m]
+    first, spec = factorize(pre, generator, np.where(seeded, s, 0))
+    seeds = [unit.seeds[i] if uses else None for i, uses in zip(s[first].tolist(), seeded[first].tolist())]
+    of_specs = methods.take(m[first])
+    specs = list(map(ProxySpec, range(len(first)), of_specs.column("norm_pre"), of_specs.column("generator"), seeds))
+    first, decided_by = factorize(spec, split, *others)
+    of_decisions = methods.take(m[first])
+    columns = (
+        [specs[i] for i in spec[first].tolist()],
+        [splits[i] for i in split[first].tolist()],
+        *(of_decisions.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
+        sharing.is_shareable(of_decisions).tolist(),
+    )
+    return WorkGraph(splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by)
 
 
 def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit], Array]:

@@ -42,6 +42,7 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 
     monkeypatch.setattr(evaluate, "_decide_plainly", forbidden)
     monkeypatch.setattr(kernel_decisions, "DISTANCES", 1)  # a few test rows at a time
+    monkeypatch.setattr(kernel_decisions, "BLOCK", 5)  # and a few proxies
     norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}
     every = study(
         generator=["kmeans(k=3)", "random(k=4)", "random(k=2)", "covmax(k=30)", "covmax(k=3)", "all"], **norms

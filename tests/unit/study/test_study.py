@@ -9,7 +9,6 @@ from imprint.core.component import PARTS
 from imprint.kernels import cpu
 from imprint.study import Grid, Held, Study, evaluate, plan, run
 from imprint.study.proxies import UnitProxies
-from imprint.study.sharing import is_shareable
 from imprint.study.work_graph import build
 from tests.contract.minimal import Closest, Corners, Halve
 
@@ -115,9 +114,9 @@ def test_shared_proxies_are_those_of_a_head(source):
         data = source.open("a", "one")
         graph = build(unit, data.y, data.y_test)
         proxies = UnitProxies(graph, data.X)
-        shareable = [d for d in graph.decisions if is_shareable(d.method)]
-        for d in {(d.spec, d.split, d.method.norm_post): d for d in shareable}.values():
-            shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.method.norm_post)])
+        shareable = [d for d in graph.decisions if d.is_shareable]
+        for d in {(d.spec, d.split, d.norm_post): d for d in shareable}.values():
+            shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)])
             np.testing.assert_allclose(shared, proxies.head(d).proxies.weights, rtol=1e-5, atol=1e-7)
             known += 1
     assert known > 300

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.generators.mean import Mean
+from imprint.method import Method
 from imprint.study import Grid, Held, Packs, Study, plan
 from imprint.study.plan import estimate
 
@@ -178,15 +180,31 @@ def test_a_million_experiments_are_planned_in_seconds():
     assert time.process_time() - start < 3
 
 
-def test_forty_thousand_methods_are_planned_in_seconds():
+def test_distinct_methods_are_planned_without_making_them(monkeypatch):
+    """A study of forty thousand methods is planned and counted from the few components that they are made of."""
     grid = Grid(
         norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
     )
-    study, start = Study(**WHERE, grid=grid, rules="enough_proxies"), time.process_time()
+    study, made = Study(**WHERE, grid=grid, rules="enough_proxies"), []
+    honest = Method.__post_init__
+    monkeypatch.setattr(Method, "__post_init__", lambda self: made.append(1) or honest(self))
     todo = plan(study, SOURCE)
     assert len(study.methods) == todo.experiments + todo.left_out == 40_000
     assert estimate([todo], 1)["to_do"] == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
-    assert time.process_time() - start < 5
+    assert len(made) < 10
+
+
+def test_many_methods_take_the_texts_of_few_components(monkeypatch):
+    """As many texts as the parts have components: a method's is put together from theirs."""
+    grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
+    study, made = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
+    honest = Component.__str__
+    monkeypatch.setattr(Component, "__str__", lambda self: made.append(1) or honest(self))
+    assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
+    assert len(made) <= 50 + 50 + 2 + 1 + 1 + 10
+    assert (
+        study.methods.encoded()[-1].decode() == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+    )
 
 
 def test_a_component_of_ones_own_cannot_pass_for_another():
