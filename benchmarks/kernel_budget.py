@@ -16,8 +16,8 @@ import numpy as np
 from kernel_data import Instance, accuracy, clusters, read, system, ten_class_packs
 from threadpoolctl import threadpool_limits
 
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
+from imprint.kernels.scores import class_maxima
 
 BUDGETS: tuple[int | None, ...] = (1, 5, 20, 50, 100, None)
 FULL: tuple[int | None, ...] = (1, 5, 20, 50, 100, 200, 500)

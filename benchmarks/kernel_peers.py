@@ -27,8 +27,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
+from imprint.kernels.scores import class_maxima
 from imprint.stats import compare
 
 BACKBONES = (*SMALL_BACKBONES, "resnet50_keras")

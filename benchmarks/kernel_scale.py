@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
+from imprint.kernels.scores import class_maxima
 
 T = TypeVar("T")
 PROXIES, WIDTH = 20, 768

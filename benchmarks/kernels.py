@@ -13,10 +13,10 @@ from timing import HEADER, Row, compare
 
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.medoids import Pairwise, alternate, farthest_points, fasterpam
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.ridge import gram
+from imprint.kernels.scores import class_maxima
 
 SET = (*range(1, 16), 20)
 

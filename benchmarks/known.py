@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 
 from imprint import ImprintClassifier
 from imprint.kernels.rows import unit_rows
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import softmax
 
 FIRST_DRAW = 10
 TEMPERATURE = 0.12  # of `kernel`

@@ -18,7 +18,7 @@ from imprint.gaussian_process.posterior import Posterior, add_classes, remove_cl
 from imprint.gaussian_process.scale import differ, is_updated, merge_moments, moments, scale_for, variance
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import softmax
 
 LARGEST_DOUBT_GRAPH = 2048  # proxies up to which the doubt is exported, which takes a square matrix of float64
 EXACT_ROWS = 24_576  # proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores

@@ -9,9 +9,8 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import squared_norms
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import class_maxima, softmax
 
 
 class SortedProxies(NamedTuple):

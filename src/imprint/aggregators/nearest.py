@@ -11,7 +11,7 @@ from imprint.core.types import Array, Proxies, State
 from imprint.kernels.decisions import SMALLEST, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means
-from imprint.kernels.softmax import shares
+from imprint.kernels.scores import shares
 
 WEIGHTINGS = ("distance", "uniform")
 TINY = float(np.finfo(np.float64).tiny)

@@ -9,7 +9,7 @@ from imprint.calibration.estimates import Estimates, conformal, wilson
 from imprint.core.arrays import is_torch, namespace
 from imprint.core.errors import require
 from imprint.core.types import Array
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import softmax
 
 DEPENDENCE = 2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,

@@ -4,7 +4,6 @@ Rows are taken about a common centre, so that the squares that cancel are no lar
 two more columns: the product of a query's row with a proxy's row is then the exponent. Arrays are NumPy's or torch's.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from imprint.core.arrays import dtype_name, is_torch, joined, like, namespace
 from imprint.core.errors import ParameterError
 from imprint.gaussian_process.cholesky import zeros_like
 from imprint.kernels.cpu import on_all_cores
-from imprint.kernels.rows import centred_moments, squared_norms
+from imprint.kernels.rows import centred_moments, exact_products, squared_norms
 
 SLICE = 128
 SERIAL = 2**25  # multiplications that take less time than starting threads
@@ -61,15 +60,6 @@ def kernel(left: Any, right: Any) -> Any:
     """Kernels of lifted queries and lifted proxies, in the caller's thread.  # (n, p)"""
     out = left @ right.T
     return out.exp_() if is_torch(out) else np.exp(out, out=out)
-
-
-def exact_products(x: Any) -> AbstractContextManager[None]:
-    """A context in which products of tensors like x keep all bits of float32."""
-    if not is_torch(x):
-        return nullcontext()
-    from imprint.kernels.tensor.scores import exact_float32
-
-    return exact_float32()
 
 
 def kernel_rows(left: Any, right: Any) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
-from imprint.gaussian_process.gaussian import cast, centre_of, exact_products, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.rows import exact_products
 
 NEIGHBOURS = 256
 """Proxies in the system of a query, at least those of two classes."""

@@ -12,7 +12,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
-from imprint.kernels.softmax import keep_winners
+from imprint.kernels.scores import keep_winners
 from imprint.normalisers._base import Normaliser
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.rows import squared_distances, squared_norms
+from imprint.kernels.rows import recompute_close, squared_distances, squared_norms
 
 MEMORY = 256 * 2**20
 BLOCK = 256  # rows whose distances are computed together
 CLOSE = 1e-3
 """Squared distances below this share of the squared lengths are computed from differences."""
-PAIRS = 4096  # differences held at a time
 MODERATE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
 
 
@@ -36,7 +35,6 @@ class Pairwise:
         self.norms = squared_norms(self.X)
         if not MODERATE[0] < self.norms.max() < MODERATE[1]:
             self.X = self.X.astype(np.float64)
-        self.indices = np.arange(len(X))
         self.is_compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
@@ -82,15 +80,11 @@ class Pairwise:
         Two rows must be as far from each other in both directions: in a cluster of two the present medoid stays only
         because both cost the same.
         """
+        left, right = self.X[rows], self.X[columns]
         squares = self.norms[rows, None] + self.norms[columns]
         close = CLOSE * squares
-        squares -= 2 * (self.X[rows] @ self.X[columns].T)
-        a, b = np.nonzero(squares < close)
-        for start in range(0, len(a), PAIRS):
-            i, j = self.indices[rows][a[start : start + PAIRS]], self.indices[columns][b[start : start + PAIRS]]
-            squares[a[start : start + PAIRS], b[start : start + PAIRS]] = squared_norms(
-                self.X[i].astype(np.float64) - self.X[j]
-            )
+        squares -= 2 * (left @ right.T)
+        recompute_close(squares, close, left, right)
         return np.sqrt(squares, out=squares).astype(np.float32)
 
 

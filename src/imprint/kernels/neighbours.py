@@ -4,14 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, like, namespace, rows_at
+from imprint.core.arrays import is_torch, joined, like, namespace, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import cores, on_all_cores
-from imprint.kernels.rows import column_means, squared_norms, unit_rows
+from imprint.kernels.rows import column_means, double, recompute_close, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
 HELD = 2**24  # products held at a time by every core: fewer, and BLAS packs the rows again too often
+DEVICE_HELD = 2**27  # the same on a GPU
+CLOSE = 1e-2
+"""Squared distances of tensors up to this share of the squared lengths are computed again, from differences."""
 MANY = 32  # queries from which proposals are faster
 SPARE = 4  # additional rows proposed, so that rounding seldom matters
 SMALLEST_DISTANCE = 1e-140  # squares of smaller ones underflow
@@ -37,7 +40,7 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
     if metric == "cosine" or not len(Q) or _is_reliable(distances, indices, Q, W):
         return distances, indices
     scale = 2.0 ** -np.frexp(max(float(abs(Q).max()), float(abs(W).max())))[1]  # squares of so extreme values are lost
-    distances, indices = _search(_times(Q, scale), _times(W, scale), m, metric)
+    distances, indices = _search(double(Q) * scale, double(W) * scale, m, metric)
     return distances / scale, indices
 
 
@@ -49,19 +52,45 @@ def _is_reliable(distances: Any, indices: Any, Q: Any, W: Any) -> bool:
     return not bool((Q[tiny[0]] != rows_at(like(W, Q), indices[tiny])).any())
 
 
-def _times(X: Any, scale: float) -> Any:
-    return (X.double() if is_torch(X) else X.astype(np.float64)) * scale
-
-
 def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
-    if is_torch(Q):
-        from imprint.kernels.tensor import scores
-
-        return scores.nearest(Q, like(W, Q), m, metric)
     m = min(m, len(W))
+    if is_torch(Q):
+        return _among_tensors(double(Q), double(like(W, Q)), m, metric)
     if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
         return _among_all(Q, W, m, metric)
     return _among_proposed(Q, W, m, metric)
+
+
+def _among_tensors(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
+    """Search by the distances to all rows, on their device."""
+    if metric == "cosine":
+        Q, W = unit_rows(Q), unit_rows(W)
+    blocks = Q.split(max(1, DEVICE_HELD // len(W)))
+    parts = [_first(_tensor_distances(queries, W, metric), m) for queries in blocks]
+    distances, indices = (joined(part) for part in zip(*parts))
+    return (distances.sqrt() if metric == "euclidean" else distances), indices
+
+
+def _tensor_distances(Q: Any, W: Any, metric: str) -> Any:
+    """Distances of tensors, squared if they are Euclidean.  # (q, p)"""
+    if metric == "cosine":
+        return (1 - Q @ W.T).clamp_(min=0)
+    if metric == "manhattan":
+        return joined([namespace(Q).cdist(queries, W, p=1) for queries in Q.split(1024)])
+    both = squared_norms(Q)[:, None] + squared_norms(W)
+    squares = namespace(Q).addmm(both, Q, W.T, alpha=-2)
+    recompute_close(squares, CLOSE * both, Q, W)
+    return squares
+
+
+def _first(distances: Any, m: int) -> tuple[Any, Any]:
+    """The m smallest distances of every row of a tensor, ties by index."""
+    value, index = distances.topk(min(m + 1, distances.shape[1]), largest=False)
+    tied = namespace(value).argwhere((value[:, 1:] == value[:, :-1]).any(1)).ravel()  # topk lists equals in any order
+    value, index = value[:, :m], index[:, :m]
+    if len(tied):
+        value[tied], index[tied] = (part[:, :m] for part in distances[tied].sort(dim=1, stable=True))
+    return value, index
 
 
 def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:

@@ -3,21 +3,38 @@
 Rows on a GPU are summed there. One number per column comes back as a NumPy array, and so do distances and products.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, joined, like, namespace, to_numpy
+from imprint.core.arrays import in_type_of, is_torch, joined, like, namespace, to_numpy
 from imprint.core.types import Array
 
 BLOCK = 1024  # rows turned into float64 at a time
-DEVICE_BLOCK = 65536  # the same on a GPU
+PAIRS = 4096  # differences held at a time
+DEVICE_BLOCK = 65536  # both on a GPU
 
 
 def double(X: Any) -> Any:
     """The numbers of X as float64; not a copy if they are."""
     return X.double() if is_torch(X) else X.astype(np.float64, copy=False)
+
+
+@contextmanager
+def exact_products(x: Any) -> Iterator[None]:
+    """Products of float32 tensors like x keep all their bits inside, whatever the caller has allowed outside."""
+    if not is_torch(x):
+        yield
+        return
+    torch = namespace(x)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _blocks(X: Any) -> list[slice]:
@@ -43,6 +60,14 @@ def squared_distances(X: Any, centre: Array) -> Array:
     """Squared Euclidean distance of every row to a point.  # (n,) float64"""
     point = like(centre, X)
     return np.asarray(to_numpy(_by_blocks(X, lambda rows: _squares(rows - point))))
+
+
+def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
+    """Compute squared distances up to their limits again, in place, from differences, which do not cancel.  # (q, p)"""
+    pairs, step = namespace(squares).argwhere(squares <= limits), DEVICE_BLOCK if is_torch(Q) else PAIRS
+    for start in range(0, len(pairs), step):
+        q, w = pairs[start : start + step].T
+        squares[q, w] = squared_norms(double(Q[q]) - W[w])
 
 
 def products(X: Any, v: Array) -> Array:
@@ -105,19 +130,22 @@ def unit_rows(X: Any) -> Any:
     Rows too large or too small to be squared are first scaled by their largest entry; on a GPU all are.
     """
     if is_torch(X):
-        peak = X.abs().amax(1, keepdim=True)
-        scaled = X / peak.where(peak > 0, 1)
-        length = squared_norms(scaled).sqrt().to(X.dtype)[:, None]
-        return scaled / length.where(length > 0, 1)
+        return _unit_rows_by_peak(X)
     length = np.sqrt(squared_norms(X))
     odd = _odd(length)
+    length[odd] = 1
+    unit = np.asarray(X / length.astype(X.dtype)[:, None])
     if odd.any():
-        X = X.copy()
-        peak = np.abs(X[odd]).max(axis=1, keepdims=True)
-        X[odd] = np.divide(X[odd], peak, out=np.zeros_like(X[odd]), where=peak > 0)
-        length[odd] = np.sqrt(squared_norms(X[odd]))
-    length[length == 0] = 1
-    return np.asarray(X / length.astype(X.dtype)[:, None])
+        unit[odd] = _unit_rows_by_peak(X[odd])
+    return unit
+
+
+def _unit_rows_by_peak(X: Any) -> Any:
+    xp = namespace(X)
+    peak = xp.amax(abs(X), axis=1, keepdims=True)
+    scaled = X / xp.where(peak > 0, peak, 1)
+    length = in_type_of(xp.sqrt(squared_norms(scaled)), X)[:, None]
+    return scaled / xp.where(length > 0, length, 1)
 
 
 def _odd(length: Array) -> Array:

@@ -11,13 +11,12 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.rows import squared_norms
+from imprint.kernels.rows import recompute_close, squared_norms
 
 SCORES = 2**23  # products held at a time: fewer, and BLAS packs the rows again too often
 LEAST = 64  # queries multiplied at a time, however many rows there are
 CLOSE = 1e-2
 """Squared distances below this share of the squared lengths are computed again, from differences."""
-PAIRS = 4096  # differences held at a time
 DISTANCES = 2**16  # distances held at a time, so that they stay in the cache
 
 
@@ -128,9 +127,7 @@ class Neighbours:
                     squares *= by_row
                 squares += both
                 if not squares.min() > CLOSE * (Q_squares[queries].max() + W_squares.max()):  # else no pair is close
-                    pairs = np.argwhere(CLOSE * both >= squares)
-                    for q, w in (pairs[i : i + PAIRS].T for i in range(0, len(pairs), PAIRS)):
-                        squares[q, w] = squared_norms(Q[queries][q].astype(np.float64) - W[w])
+                    recompute_close(squares, CLOSE * both, Q[queries], W)
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
 

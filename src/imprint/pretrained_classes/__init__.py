@@ -16,10 +16,9 @@ from imprint.core.family import unknown
 from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies
 from imprint.head import Decider, Head
-from imprint.kernels.maxima import class_maxima
 from imprint.kernels.quantiles import ranks
 from imprint.kernels.rows import unit_rows
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import class_maxima, softmax
 from imprint.normalisers._base import Normaliser
 
 STRATEGIES = ("margin", "qi", "done")

@@ -10,7 +10,7 @@ from imprint.core.types import Array
 from imprint.evaluation import Evaluation
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates
-from imprint.kernels.softmax import keep_winners
+from imprint.kernels.scores import keep_winners
 from imprint.serve.labelled import History, LabelledItem
 from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, imported_labels, rows_of
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from imprint.core.arrays import is_torch, to_numpy
-from imprint.kernels import maxima, neighbours
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.lloyd import ClusterRows
+from imprint.kernels.neighbours import nearest
+from imprint.kernels.rows import exact_products
+from imprint.kernels.scores import class_maxima
 
 pytest.importorskip("torch", reason="the extra 'torch' is not installed")
 import torch
@@ -179,44 +181,36 @@ def test_kmeans_revives_empty_clusters(device):
 
 
 def test_class_maxima():
-    from imprint.kernels.tensor.scores import class_maxima
-
     Q, W, starts = ROWS[0], ROWS[1], np.array([0, 100, 101, 150])
     ours = class_maxima(*tensors([Q, W]), starts)
-    np.testing.assert_allclose(ours, maxima.class_maxima(Q, W, starts), rtol=1e-5)
+    np.testing.assert_allclose(ours, class_maxima(Q, W, starts), rtol=1e-5)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_neighbours(metric, dtype):
-    from imprint.kernels.tensor.scores import nearest
-
     W = clustered(500, dtype=dtype)
     W[7], W[9] = W[8], W[8] + np.eye(24)[0] * 1e-2
     Q = np.concatenate([clustered(60, dtype=dtype), W[5:12]])
     distances, indices = nearest(*tensors([Q, W]), 6, metric)
-    want, where = neighbours.nearest(Q, W, 6, metric)
+    want, where = nearest(Q, W, 6, metric)
     np.testing.assert_allclose(distances, want, atol=1e-6)
     assert np.array_equal(indices, where)
 
 
 def test_neighbours_that_float32_products_cannot_tell_apart():
     """Far from the origin the products round away what matters; the exact pass must not."""
-    from imprint.kernels.tensor.scores import nearest
-
     W = (1000 + 1e-2 * RNG.normal(size=(400, 8))).astype(np.float32)
     distances, indices = nearest(*tensors([W[:50], W]), 3)
-    want, where = neighbours.nearest(W[:50].astype(float), W.astype(float), 3)
+    want, where = nearest(W[:50].astype(float), W.astype(float), 3)
     assert np.array_equal(indices, where)
     np.testing.assert_allclose(distances, want, rtol=1e-9)
 
 
 def test_the_callers_precision_is_left_alone():
-    from imprint.kernels.tensor.scores import exact_float32
-
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
-    with exact_float32():
+    with exact_products(torch.ones(1)):
         assert torch.get_float32_matmul_precision() == "highest"
     assert torch.get_float32_matmul_precision() == "medium"
     torch.set_float32_matmul_precision(before)
@@ -225,12 +219,10 @@ def test_the_callers_precision_is_left_alone():
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_neighbours_of_zero_rows_and_of_equals(metric):
     """A zero row has the cosine distance one to every row; of more equals than are asked for the first are listed."""
-    from imprint.kernels.tensor.scores import nearest
-
     W = np.concatenate([np.zeros((2, 4)), np.repeat(np.eye(4), 5, axis=0)])
     Q = np.concatenate([np.zeros((1, 4)), np.eye(4)[:2]])
     for m in (1, 3, 7):
         distances, indices = nearest(*tensors([Q, W]), m, metric)
-        want, where = neighbours.nearest(Q, W, m, metric)
+        want, where = nearest(Q, W, m, metric)
         assert np.array_equal(indices, where)
         np.testing.assert_allclose(distances, want, atol=1e-12)

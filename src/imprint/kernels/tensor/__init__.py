@@ -1,4 +1,4 @@
-"""The kernels on torch tensors: whole batches at once, for a GPU, and correct on the CPU.
+"""k-means on a GPU by Triton programs: whole batches of problems at once.
 
-Imported only where a tensor is at hand, so torch is imported at the top of these files and nowhere else.
+Imported only for rows on a GPU, so torch is imported at the top of these files and nowhere else.
 """
