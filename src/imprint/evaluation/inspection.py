@@ -15,7 +15,7 @@ from imprint.evaluation.evaluation import JsonResult, unreadable
 from imprint.head import Head
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
-from imprint.kernels.softmax import softmax
+from imprint.kernels.scores import softmax
 from imprint.method import Method
 from imprint.tags import TagHead
 from imprint.tags.calibration import leave_one_out

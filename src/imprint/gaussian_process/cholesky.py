@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import is_torch, joined, namespace
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 
 BLOCK = 512  # rows of a block of the factor
 DEVICE_BLOCK = 2048  # the same on a GPU
@@ -57,9 +57,9 @@ class Factor:
         Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive definite.
         """
         factor, step = self, block_rows(corner)
-        for start in range(0, len(corner), step):
-            rows = slice(start, start + step)
-            left = factor.forward(namespace(corner).concatenate([coupling[rows], corner[rows, :start]], axis=1))
+        for rows in blocks(len(corner), step):
+            before = corner[rows, : rows.start]
+            left = factor.forward(namespace(corner).concatenate([coupling[rows], before], axis=1))
             factor = factor._with_block(left, _inverse_factor(corner[rows, rows] - _products(left)))
         return factor
 
@@ -92,7 +92,7 @@ class Factor:
             if stop <= first:
                 continue
             known, out = min(first, start), B[:, start:stop]
-            for rows in (slice(a, a + width) for a in range(0, len(inverse), width)):
+            for rows in blocks(len(inverse), width):
                 _subtract_product(out[:, rows], B[:, known:start], left[rows, known:].T)
             for last in range(len(inverse), 0, -width):  # the inverse is lower triangular
                 rows = slice(max(last - width, 0), last)
@@ -148,7 +148,7 @@ def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
         if B.numel():
             function(B)
         return B
-    on_all_cores(lambda start: function(B[start : start + SLICE]), range(0, len(B) if B.size else 0, SLICE))
+    on_all_cores(lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE))
     return B
 
 
@@ -161,8 +161,8 @@ def _products(A: Any) -> Any:
             out[start:, start:stop] = A[start:] @ A[start:stop].T
         return out
 
-    def fill(start: int) -> None:
-        np.matmul(A[start : start + SLICE], A.T, out=out[start : start + SLICE])
+    def fill(rows: slice) -> None:
+        np.matmul(A[rows], A.T, out=out[rows])
 
-    on_all_cores(fill, range(0, len(A), SLICE))
+    on_all_cores(fill, blocks(len(A), SLICE))
     return out

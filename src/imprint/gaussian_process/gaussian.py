@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from imprint.core.arrays import dtype_name, is_torch, joined, like, namespace
 from imprint.core.errors import ParameterError
 from imprint.gaussian_process.cholesky import zeros_like
-from imprint.kernels.cpu import on_all_cores
+from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import centred_moments, exact_products, squared_norms
 
 SLICE = 128
@@ -70,11 +70,11 @@ def kernel_rows(left: Any, right: Any) -> Any:
     out = np.empty((len(left), len(right)), dtype=left.dtype)
     step = SLICE if len(left) * right.size > SERIAL else max(1, len(left))
 
-    def fill(start: int) -> None:
-        part = np.matmul(left[start : start + step], right.T, out=out[start : start + step])
-        np.exp(part, out=part)
+    def fill(rows: slice) -> None:
+        np.matmul(left[rows], right.T, out=out[rows])
+        np.exp(out[rows], out=out[rows])
 
-    on_all_cores(fill, range(0, len(left), step))
+    on_all_cores(fill, blocks(len(left), step))
     return out
 
 
@@ -94,11 +94,11 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     together, rows = (len(right), max(1, DEVICE_KERNELS // len(right))) if is_torch(Q) else (PROXIES, QUERIES)
     is_narrow = dtype_name(by_class) == "float32"
 
-    def sums(start: int) -> Any:
-        left = lift_queries(Q[start : start + rows], centre, dtype_name(right))
+    def sums(queries: slice) -> Any:
+        left = lift_queries(Q[queries], centre, dtype_name(right))
         total = zeros_like((len(left), len(by_class)), left)
-        for first in range(0, len(right), together):
-            k, coefficients = kernel(left, right[first : first + together]), by_class[:, first : first + together]
+        for proxies in blocks(len(right), together):
+            k, coefficients = kernel(left, right[proxies]), by_class[:, proxies]
             if is_narrow:
                 common = k.mean(axis=1, keepdims=True)
                 k -= common
@@ -107,7 +107,7 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
         return total
 
     with exact_products(Q):
-        return joined(on_all_cores(sums, range(0, max(1, len(Q)), rows), parallel=not is_torch(Q)))
+        return joined(on_all_cores(sums, blocks(max(1, len(Q)), rows), parallel=not is_torch(Q)))
 
 
 def for_float32(lifted: Any, by_class: Any) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import exact_products
 
 NEIGHBOURS = 256
@@ -80,22 +80,21 @@ class LocalProcess:
         Q = like(Q, self.weights)
         step = max(1, HELD // self.n_classes)
         with one_blas_thread():
-            near = [self._nearest(Q[i : i + step]) for i in range(0, len(Q), step)]
-        chosen = np.concatenate(near) if near else np.empty((0, 1), dtype=np.intp)
+            chosen = np.concatenate([self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)])
 
-        def solve(start: int) -> tuple[Array, Array]:
-            return self._systems(Q[start : start + SYSTEMS], chosen[start : start + SYSTEMS])
+        def solve(rows: slice) -> tuple[Array, Array]:
+            return self._systems(Q[rows], chosen[rows])
 
-        parts = on_all_cores(solve, range(0, len(Q), SYSTEMS), parallel=not is_torch(Q))
-        shares, doubts = ([p[i] for p in parts] for i in range(2))
-        return chosen, np.concatenate(shares or [np.empty((0, 1))]), np.concatenate(doubts or [np.empty(0)])
+        parts = on_all_cores(solve, blocks(max(1, len(Q)), SYSTEMS), parallel=not is_torch(Q))
+        shares, doubts = (np.concatenate(part) for part in zip(*parts))
+        return chosen, shares, doubts
 
     def _nearest(self, Q: Any) -> Array:
         """Indices of the proxies of the classes with the nearest means, -1 for padding.  # (q, m)"""
         count = min(self.n_classes, max(2, NEIGHBOURS // self._members.shape[1]))
         exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
         classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
-        return self._members[np.sort(classes, axis=1)].reshape(len(Q), -1)
+        return self._members[np.sort(classes, axis=1)].reshape(len(Q), count * self._members.shape[1])
 
     def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
         """Solve the systems of some queries: kernels about the query, the solution in float64."""

@@ -8,7 +8,6 @@ instead of P m^2. Arrays are NumPy's or torch's.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from imprint.gaussian_process.gaussian import (
     noisy_kernels,
 )
 from imprint.gaussian_process.posterior import Process, targets_of
-from imprint.kernels.cpu import on_all_cores, sum_on_all_cores
+from imprint.kernels.cpu import blocks, on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms
 
 ROWS = 2048  # proxies whose kernels are computed together, a block
@@ -45,10 +44,6 @@ class Nystroem(Process):
     by_class: Any  # (classes, m) coefficients
     prior: Factor  # of K_zz, L L'
     data: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T, estimated from the centres
-
-    @cached_property
-    def order(self) -> Array:
-        return np.arange(len(self.rows))
 
     def _explained(self, k: Any) -> Any:
         k = self.prior.forward(k)
@@ -114,12 +109,12 @@ def _estimated(L: Any, weight: Any) -> Any:
     """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
     M = zeros_like(L.shape, L)
 
-    def fill(start: int) -> None:
-        stop = min(start + BLOCK, len(L))
-        part = L[start:, start:stop] * weight[start:, None]  # what is above is zero
-        M[start:stop, :stop] = part.T @ L[start:, :stop]
+    def fill(rows: slice) -> None:
+        start, stop = rows.start, rows.stop
+        part = L[start:, rows] * weight[start:, None]  # what is above is zero
+        M[rows, :stop] = part.T @ L[start:, :stop]
 
-    on_all_cores(fill, range(0, len(L), BLOCK), parallel=not is_torch(L))
+    on_all_cores(fill, blocks(len(L), BLOCK), parallel=not is_torch(L))
     index = np.arange(len(L))
     M[index, index] += 1
     return M
@@ -131,7 +126,7 @@ class _Kernels:
     def __init__(self, weights: Any, noise: Any, centre: Any, lifted: Any) -> None:
         self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
         self.lifted = cast(lifted, "float32")
-        self.blocks = [slice(start, start + ROWS) for start in range(0, len(weights), ROWS)]
+        self.blocks = blocks(len(weights), ROWS)
         fits = len(weights) * len(lifted) <= HELD
         self.stored = [self._block(rows) for rows in self.blocks] if fits else None
 

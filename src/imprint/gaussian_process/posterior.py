@@ -29,7 +29,7 @@ from imprint.gaussian_process.gaussian import (
     lift_queries,
     noisy_kernels,
 )
-from imprint.kernels.cpu import one_blas_thread
+from imprint.kernels.cpu import blocks, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
 REMOVED_SHARE = 8
@@ -48,9 +48,9 @@ class Process(ABC):
     lifted: Any  # (rows, d + 2) the rows as kernels take proxies, float64
 
     @cached_property
-    @abstractmethod
     def order(self) -> Array:
         """The rows that count, in the order of results.  # (proxies,)"""
+        return np.arange(len(self.lifted))
 
     @abstractmethod
     def _explained(self, k: Any) -> Any:
@@ -88,8 +88,8 @@ class Process(ABC):
             return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
         parts, step = [], block_rows(self.lifted)
         with one_blas_thread():
-            for start in range(0, len(Q), step):
-                k = kernel_rows(lift_queries(Q[start : start + step], self.centre), self.lifted)
+            for rows in blocks(len(Q), step):
+                k = kernel_rows(lift_queries(Q[rows], self.centre), self.lifted)
                 parts.append((1 - self._explained(k)).clip(0) ** 0.5)
         return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
@@ -158,10 +158,9 @@ def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array |
     """
     centre, noise = centre_of(weights), cast(like(noise, weights), "float64")
     right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
-    for start in range(0, len(weights), step):
-        rows = slice(start, start + step)
+    for rows in blocks(len(weights), step):
         left = lift_queries(weights[rows], centre)
-        factor = factor.extended(kernel_rows(left, right[:start]), noisy_kernels(left, right[rows], noise[rows]))
+        factor = factor.extended(kernel_rows(left, right[: rows.start]), noisy_kernels(left, right[rows], noise[rows]))
     by_class = factor.solve(targets_of(labels, targets, weights))
     none = np.empty(0, dtype=np.intp)
     no_columns = zeros_like((0, len(weights)), weights)

@@ -67,6 +67,15 @@ def sum_on_all_cores(function: Callable[[T], Any], items: Sequence[T], *, total:
     return total
 
 
+def blocks(count: int, step: int) -> list[slice]:
+    """Consecutive slices of `step` rows that cover `count` rows; the last may reach beyond.
+
+    >>> blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
+    """
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
 @cache
 def _controller(with_scipy: bool) -> ThreadpoolController:
     """The BLAS libraries that are loaded: NumPy's and, once that is imported, SciPy's."""

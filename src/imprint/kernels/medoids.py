@@ -66,9 +66,8 @@ class Pairwise:
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
         """The index of the first row of a block, and the distances of the block to all rows."""
-        for start in range(0, len(self.X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            yield start, (self._between(rows, slice(None)) if self.held is None else self.held[rows])
+        for rows in cpu.blocks(len(self.X), BLOCK):
+            yield rows.start, (self._between(rows, slice(None)) if self.held is None else self.held[rows])
 
     def totals(self, weight: Array) -> Array:
         """Weighted sum of the distances of every row."""
@@ -194,15 +193,11 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
-    is_compiled = cpu.use_numba(X.size * len(chosen))
+    distances_to = squared_distances
+    if cpu.use_numba(X.size * len(chosen)):
+        from imprint.kernels.compiled.bounds import squared_distances as distances_to
     for i, row in enumerate(chosen):
-        if is_compiled:
-            from imprint.kernels.compiled.bounds import distances_to_assigned
-
-            distances = distances_to_assigned(X, X, np.full(len(X), row, dtype=np.int32))
-        else:
-            distances = squared_distances(X, X[row].astype(np.float64))
-        np.minimum(nearest, distances, out=nearest)
+        np.minimum(nearest, distances_to(X, X[row].astype(np.float64)), out=nearest)
         nearest[row] = -1
         chosen[i + 1 : i + 2] = np.argmax(nearest)
     return chosen

@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.arrays import is_torch, joined, like, namespace, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.cpu import cores, on_all_cores
+from imprint.kernels.cpu import blocks, cores, on_all_cores
 from imprint.kernels.rows import column_means, double, recompute_close, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
@@ -103,13 +103,12 @@ def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     name = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric]
     step = max(1, min(HELD // len(W), -(-len(Q) // cores())))
 
-    def fill(start: int) -> None:
-        rows = slice(start, start + step)
+    def fill(rows: slice) -> None:
         between = cdist(Q[rows], W, name) if name else np.maximum(1 - Q[rows] @ W.T, 0)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         distances[rows], indices[rows] = np.take_along_axis(between, order, axis=1), order
 
-    on_all_cores(fill, range(0, len(Q), step))
+    on_all_cores(fill, blocks(len(Q), step))
     return distances, indices
 
 
@@ -122,16 +121,15 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
     distances, indices = _room(Q, m)
     step = max(1, HELD // len(W))
 
-    def fill(start: int) -> Array:
-        rows = slice(start, start + step)
+    def fill(rows: slice) -> Array:
         proposed, last = _least(left[rows] @ right.T, m + SPARE)
         between = _squared(Q[rows], W[proposed], metric)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         indices[rows] = np.take_along_axis(proposed, order, axis=1)
         distances[rows] = chosen = np.take_along_axis(between, order, axis=1)
-        return start + np.flatnonzero(last + squares[rows] <= chosen[:, -1])
+        return rows.start + np.flatnonzero(last + squares[rows] <= chosen[:, -1])
 
-    doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
+    doubtful = np.concatenate(on_all_cores(fill, blocks(len(Q), step)))
     distances = distances / 2 if metric == "cosine" else np.sqrt(distances)
     if len(doubtful):
         distances[doubtful], indices[doubtful] = _among_all(Q[doubtful], W, m, metric)

@@ -17,19 +17,22 @@ def ranks(X: Array) -> Array:
     array([[2, 0, 3, 1]], dtype=int16)
     """
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
-    for start in range(0, len(X), ROWS):
-        block = slice(start, start + ROWS)
+    for block in cpu.blocks(len(X), ROWS):
         np.put_along_axis(out[block], _order(X[block]), np.arange(X.shape[1], dtype=out.dtype)[None], axis=1)
     return out
 
 
 def quantiles(values: Array, levels: Array) -> Array:
-    """Linearly interpolated quantiles: the numbers of `numpy.quantile`.
+    """Linearly interpolated quantiles of ascending values: the numbers of `numpy.quantile`.
 
-    >>> quantiles(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.5, 1.0]))
+    >>> quantiles(np.array([1.0, 2.0, 3.0]), np.array([0.25, 0.5, 1.0]))
     array([1.5, 2. , 3. ])
     """
-    return _quantiles(np.sort(values, axis=None), values[:0].ravel(), np.empty(0, dtype=np.intp), levels)
+    position = levels * (len(values) - 1)
+    low = position.astype(np.intp)
+    below, above = values[low], values[np.minimum(low + 1, len(values) - 1)]
+    share, step = position - low, above - below
+    return np.asarray(np.where(share < 0.5, below + step * share, above - step * (1 - share)))
 
 
 def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
@@ -42,17 +45,16 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     """
     d = first.shape[1]
     levels, targets = (np.arange(d) + 0.5) / d, np.empty((len(sizes), d), dtype=first.dtype)
-    values = np.sort(first, axis=None)
+    pool = np.sort(first, axis=None)
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import quantiles as compiled
 
-        compiled.targets_in_turn(values, np.array(sizes, dtype=np.int64), levels, targets)
+        compiled.targets_in_turn(pool, np.array(sizes, dtype=np.int64), levels, targets)
         return targets
-    repeated, counts = targets[:0].ravel(), np.empty(0, dtype=np.intp)
     for target, size in zip(targets, sizes):
-        target[:] = _quantiles(values, repeated, counts, levels)
-        positions = np.searchsorted(repeated, target)
-        repeated, counts = np.insert(repeated, positions, target), np.insert(counts, positions, size)
+        target[:] = quantiles(pool, levels)
+        positions = np.searchsorted(pool, target)
+        pool = np.insert(pool, np.repeat(positions, size), np.repeat(target, size))
     return targets
 
 
@@ -64,23 +66,3 @@ def _order(X: Array) -> Array:
     keys = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64) << 32 | np.arange(X.shape[1])
     keys.sort(axis=1)
     return np.asarray(keys & 0xFFFFFFFF)
-
-
-def _quantiles(values: Array, repeated: Array, counts: Array, levels: Array) -> Array:
-    """Quantiles of ascending values and of others, also ascending, each of which counts several times."""
-    copies = np.concatenate([[0], np.cumsum(counts)])  # of the repeated values before each one
-    starts = np.searchsorted(values, repeated) + copies[:-1]  # rank of the first copy
-    total = len(values) + copies[-1]
-
-    def ranked(rank: Array) -> Array:
-        i = np.searchsorted(starts + counts, rank, side="right")  # repeated values wholly below the rank
-        result = values[np.minimum(rank - copies[i], len(values) - 1)]
-        inside = np.append(starts, total)[i] <= rank
-        result[inside] = repeated[i[inside]]
-        return np.asarray(result)
-
-    position = levels * (total - 1)
-    low = position.astype(np.intp)
-    share, below, above = position - low, ranked(low), ranked(np.minimum(low + 1, total - 1))
-    step = above - below
-    return np.asarray(np.where(share < 0.5, below + step * share, above - step * (1 - share)))

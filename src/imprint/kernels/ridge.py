@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from imprint.core.types import Array, State
-from imprint.kernels.cpu import load_scipy_blas, one_blas_thread, sum_on_all_cores
+from imprint.kernels.cpu import blocks, load_scipy_blas, one_blas_thread, sum_on_all_cores
 
 BLOCK = 2048
 
@@ -18,13 +18,12 @@ def gram(X: Array) -> Array:
            [2., 5.]])
     """
 
-    def product(start: int) -> Array:
-        block = X[start : start + BLOCK]
+    def product(rows: slice) -> Array:
         with np.errstate(over="ignore"):
-            return np.asarray(block.T @ block)
+            return np.asarray(X[rows].T @ X[rows])
 
     total = np.zeros((X.shape[1], X.shape[1]))
-    return np.asarray(sum_on_all_cores(product, range(0, len(X), BLOCK), total=total))
+    return np.asarray(sum_on_all_cores(product, blocks(len(X), BLOCK), total=total))
 
 
 def moments(X: Array) -> State:

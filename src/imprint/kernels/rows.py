@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint.core.arrays import in_type_of, is_torch, joined, like, namespace, to_numpy
 from imprint.core.types import Array
+from imprint.kernels.cpu import blocks
 
 BLOCK = 1024  # rows turned into float64 at a time
 PAIRS = 4096  # differences held at a time
@@ -39,7 +40,7 @@ def exact_products(x: Any) -> Iterator[None]:
 
 def _blocks(X: Any) -> list[slice]:
     step = DEVICE_BLOCK if is_torch(X) else BLOCK
-    return [slice(start, start + step) for start in range(0, max(1, len(X)), step)]
+    return blocks(max(1, len(X)), step)
 
 
 def _by_blocks(X: Any, function: Callable[[Any], Any]) -> Any:
@@ -65,8 +66,8 @@ def squared_distances(X: Any, centre: Array) -> Array:
 def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
     """Compute squared distances up to their limits again, in place, from differences, which do not cancel.  # (q, p)"""
     pairs, step = namespace(squares).argwhere(squares <= limits), DEVICE_BLOCK if is_torch(Q) else PAIRS
-    for start in range(0, len(pairs), step):
-        q, w = pairs[start : start + step].T
+    for block in blocks(len(pairs), step):
+        q, w = pairs[block].T
         squares[q, w] = squared_norms(double(Q[q]) - W[w])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, joined, like, namespace
 from imprint.core.types import Array
-from imprint.kernels.cpu import on_all_cores
+from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import double, exact_products
 
 QUERIES, PROXIES = 512, 4096  # whose products are held at a time by every core
@@ -27,19 +27,17 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
         return _tensor_maxima(Q, like(W, Q), starts)
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
-    def fill(start: int) -> None:
-        queries = Q[start : start + QUERIES]
-        for first in range(0, len(W), PROXIES):
-            proxies = W[first : first + PROXIES]
-            lowest = int(np.searchsorted(starts, first, side="right")) - 1  # the first class among these proxies
-            beyond = int(np.searchsorted(starts, first + len(proxies)))
-            cuts = np.maximum(starts[lowest:beyond], first) - first
+    def fill(queries: slice) -> None:
+        for proxies in blocks(len(W), PROXIES):
+            lowest = int(np.searchsorted(starts, proxies.start, side="right")) - 1  # the first of their classes
+            beyond = int(np.searchsorted(starts, proxies.stop))
+            cuts = np.maximum(starts[lowest:beyond], proxies.start) - proxies.start
             with np.errstate(over="ignore", invalid="ignore"):
-                part = np.maximum.reduceat(queries @ proxies.T, cuts, axis=1)
-            out = best[start : start + QUERIES, lowest:beyond]
+                part = np.maximum.reduceat(Q[queries] @ W[proxies].T, cuts, axis=1)
+            out = best[queries, lowest:beyond]
             np.maximum(out, part, out=out)
 
-    on_all_cores(fill, range(0, len(Q), QUERIES))
+    on_all_cores(fill, blocks(len(Q), QUERIES))
     return best
 
 

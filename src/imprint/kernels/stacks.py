@@ -65,10 +65,9 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
     step = max(LEAST, SCORES // len(stack.rows) // LEAST * LEAST)
     with cpu.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         held = np.empty((len(stack.rows), min(step, len(Q))), dtype=best.dtype)
-        for start in range(0, len(Q), step):
-            queries = Q[start : start + step]
-            scores = np.matmul(stack.rows, queries.T, out=held[:, : len(queries)])
-            _maxima_of_sets(scores, stack, factors, best[:, start : start + step])
+        for queries in cpu.blocks(len(Q), step):
+            scores = np.matmul(stack.rows, Q[queries].T, out=held[:, : len(Q[queries])])
+            _maxima_of_sets(scores, stack, factors, best[:, queries])
     return best
 
 
@@ -93,6 +92,7 @@ class Neighbours:
 
     def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
         self.Q, self.stack, self.m = Q, stack, m
+        self.blocks = cpu.blocks(len(Q), max(1, DISTANCES // len(stack.rows)))
         self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
         self.squares = squared_norms(Q), squared_norms(stack.rows)
         with cpu.one_blas_thread():
@@ -102,7 +102,7 @@ class Neighbours:
         """Cosine distances; a zero row is at distance one from every row.  # (q, starts[-1])"""
         by_query, by_row = (1 / np.where(squares == 0, 1, np.sqrt(squares)) for squares in self.squares)
         out = np.empty((len(self.Q), self.starts[-1]))
-        for queries in self._blocks():
+        for queries in self.blocks:
             distances = self.products[queries] * by_query[queries, None]
             distances *= by_row
             np.subtract(1, distances, out=distances)
@@ -120,7 +120,7 @@ class Neighbours:
             if unit:
                 W, by_row = W / self.stack.divisors[:, None], 1 / self.stack.divisors.astype(np.float64)
                 W_squares = W_squares * by_row * by_row
-            for queries in self._blocks():
+            for queries in self.blocks:
                 both = Q_squares[queries, None] + W_squares
                 squares = self.products[queries] * (-2 * by_query[queries, None])
                 if unit:
@@ -130,11 +130,6 @@ class Neighbours:
                     recompute_close(squares, CLOSE * both, Q[queries], W)
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
-
-    def _blocks(self) -> list[slice]:
-        """Queries whose distances are held at a time."""
-        step = max(1, DISTANCES // len(self.stack.rows))
-        return [slice(start, start + step) for start in range(0, len(self.Q), step)]
 
     def _fill(self, out: Array, distances: Array, sets: Array) -> None:
         """Fill the columns of some sets with the smallest of the distances, which are (queries, rows)."""

@@ -22,5 +22,6 @@ class Quantile(Normaliser):
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
-        target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
+        levels = (np.arange(X.shape[1]) + 0.5) / X.shape[1]
+        target = quantiles(np.sort(reference, axis=None), levels).astype(X.dtype)
         return np.asarray(target[ranks(X)])

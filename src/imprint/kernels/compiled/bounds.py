@@ -72,9 +72,15 @@ def distances_to_assigned(X: Array, C: Array, labels: Array) -> Array:
 
 
 @jit
+def squared_distances(X: Array, centre: Array) -> Array:
+    """Squared distance of every row to a point."""
+    return distances_to_assigned(X, centre.reshape(1, -1), np.zeros(X.shape[0], dtype=np.int32))
+
+
+@jit
 def squared_lengths(X: Array) -> Array:
     """Squared length of every row."""
-    return distances_to_assigned(X, np.zeros((1, X.shape[1])), np.zeros(X.shape[0], dtype=np.int32))
+    return squared_distances(X, np.zeros(X.shape[1]))
 
 
 @jit
