@@ -128,7 +128,7 @@ class Finding(NamedTuple):
 
     holds: bool | Verdict
     figures: str
-    published: tuple[bool, str] | None = None
+    published: tuple[bool | Verdict, str] | None = None
     """The same for the published results, if they are computed here instead of stated in `artefacts.toml`."""
 
 
@@ -167,7 +167,7 @@ class Artefact(ABC):
         return []
 
     def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
-        """Measure what else it needs, and store it in the folder of the run; a second call measures nothing."""
+        """Measure what else it needs, and store it in the folder of the run; slow measurements are made only once."""
         return None
 
     @property
@@ -215,8 +215,7 @@ class Artefact(ABC):
         claims = []
         for key, finding in findings.items():
             stated = self.claims[key]
-            here = finding.holds if isinstance(finding.holds, Verdict) else verdict(finding.holds)
             published, figures = finding.published or (stated.get("holds", True), stated.get("published", ""))
             theirs = verdict(published) if figures else None
-            claims.append(Claim(stated["text"], here, finding.figures, theirs, figures))
+            claims.append(Claim(stated["text"], verdict(finding.holds), finding.figures, theirs, figures))
         return claims

@@ -98,7 +98,7 @@ class LowData(Artefact):
         if not self.per_backbone:
             means = np.array([values[0].mean(axis=2) for values in curves.values()])  # (k, data sets, shots)
             start = {d: crossing(means[: len(SHOT_K), j], shots) for j, d in enumerate(group.datasets)}
-            findings = _check_shots(start, max(shots))
+            findings = check_shots(start, max(shots))
         return self.make_section(results, [self.picture(svg)], findings, draws=len(SHOT_SEEDS))
 
 
@@ -124,14 +124,16 @@ def crossing(means: Array, shots: Array) -> int | None:
     return next(iter(shots[below[-1] + 1 :].tolist()), None) if len(below) else int(shots[0])
 
 
-def _check_shots(start: Mapping[str, int | None], most: int) -> dict[str, Finding]:
-    shown = ", ".join(f"{d}: {n or f'not up to {most}'}" for d, n in start.items())
+def check_shots(start: Mapping[str, int | None], most: int) -> dict[str, Finding]:
+    """Test from how many rows per class on k-means is ahead, given this number by data set, and the largest tested."""
+    never = f"not up to {most}"
+    shown = ", ".join(f"{d}: {n or never}" for d, n in start.items())
 
     def enough(datasets: Sequence[str], rows: int) -> Finding:
         if not set(datasets) <= set(start):
             return Finding(Verdict.UNTESTABLE, "a data set is missing")
         holds = all((start[d] or np.inf) <= rows for d in datasets)
-        return Finding(holds, ", ".join(f"{d} from {start[d]}" for d in datasets))
+        return Finding(holds, ", ".join(f"{d} from {start[d]}" if start[d] else f"{d} {never}" for d in datasets))
 
     return {
         "overtakes": Finding(None not in start.values(), f"some k > 1 is above from n = ({shown})"),

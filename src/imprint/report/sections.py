@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
 
+from imprint.core.errors import count
 from imprint.report import html
 from imprint.report.tables import TextTable, markdown_cell
 
@@ -27,8 +28,10 @@ BREAKABLE = re.compile(r"(?<=\w)[_/](?=\w)")  # characters within long names aft
 SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
 
-def verdict(holds: bool) -> Verdict:
-    """`HOLDS` or `FAILS`."""
+def verdict(holds: bool | Verdict) -> Verdict:
+    """The verdict, or `HOLDS` or `FAILS` for a truth value."""
+    if isinstance(holds, Verdict):
+        return holds
     return Verdict.HOLDS if holds else Verdict.FAILS
 
 
@@ -208,4 +211,4 @@ class Claims:
             name = source if source == PUBLISHED else f"results {'' if source.startswith('here') else 'on '}{source}"
             rest = f", contradict {fails} and cannot test {untested}" if untested else f" and contradict {fails}"
             parts.append(f"the {name} support {holds}{rest}")
-        return f"{len(self.verdicts)} claims: {'; '.join(parts)}."
+        return f"{count(len(self.verdicts), 'claim')}: {'; '.join(parts)}."

@@ -61,6 +61,11 @@ def test_claims_of_several_runs_share_a_row():
     )
 
 
+def test_a_single_claim_is_counted_in_the_singular():
+    run = replace(SMALL, sections=(COUNTS,))
+    assert Claims.of(sections_by_artefact([run]), [run]).tally().startswith("1 claim: the results on subset support 0")
+
+
 def test_numbers_are_not_torn_apart():
     html = Claims.of(sections_by_artefact([SMALL]), [SMALL]).html()
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html

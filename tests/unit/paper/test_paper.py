@@ -284,6 +284,36 @@ def test_gains_are_fitted_by_region():
     assert fits_by_region(points[:7]) == dict.fromkeys(counts), "seven points are too few"
 
 
+@pytest.mark.parametrize("gains", [range(7), [0.0] * 40])
+def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
+    from imprint.paper.collapse import check_gain, fits_by_region, published_gain_points
+    from imprint.report.figures import Point
+
+    ours = fits_by_region([Point("one", True, 1.5 + i, gain) for i, gain in enumerate(gains)])
+    findings = check_gain(ours, fits_by_region(published_gain_points()))
+    assert [finding.holds for finding in findings.values()] == [Verdict.UNTESTABLE] * 2
+    assert [finding.published[0] for finding in findings.values()] == [True, False]
+
+
+def test_lowest_collapse_is_judged_where_there_is_cifar10():
+    from imprint.paper.collapse import check_collapse
+
+    sets = {"one": {"mnist": 3.0, "cifar10": 2.0}, "two": {"combidigits": 1.0}}
+    findings = check_collapse({}, sets, sets)
+    assert (findings["lowest"].holds, findings["lowest"].figures) == (True, "lowest: one cifar10")
+    sets["one"]["mnist"] = 1.0
+    assert not check_collapse({}, sets, sets)["lowest"].holds
+
+
+def test_rows_that_are_never_enough_are_named():
+    from imprint.paper.budgets import check_shots
+
+    findings = check_shots({"mnist": 20, "fashionmnist": None, "cifar10": 200}, 600)
+    assert findings["overtakes"].figures.endswith("(mnist: 20, fashionmnist: not up to 600, cifar10: 200)")
+    assert findings["fifty"] == Finding(False, "mnist from 20, fashionmnist not up to 600")
+    assert findings["two_hundred"] == Finding(True, "cifar10 from 200")
+
+
 def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
     from imprint.paper.collapse import map_values, set_values
