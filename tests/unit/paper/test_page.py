@@ -42,6 +42,9 @@ def test_later_runs_show_what_is_their_own():
     assert [run.name for run, _ in counts] == ["subset"]  # the same in both
     assert [run.name for run, _ in curves] == ["subset"]  # nothing to show
     assert len(sections_by_artefact([FULL, SMALL])[2]) == 2
+    again = replace(FULL, sections=(replace(OTHER, text=TABLE.text),))
+    ((_, (_, later)),) = sections_by_artefact([SMALL, again])[:1]
+    assert later.text == "", "the text of the first run is not repeated"
 
 
 def test_claims_of_several_runs_share_a_row():

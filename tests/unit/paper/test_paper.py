@@ -305,6 +305,25 @@ def test_lowest_collapse_is_judged_where_there_is_cifar10():
     assert not check_collapse({}, sets, sets)["lowest"].holds
 
 
+def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monkeypatch):
+    from imprint.paper import budgets
+
+    drawings = []
+    monkeypatch.setattr(budgets, "draw", lambda panels, *_, **__: drawings.append(panels) or b"")
+    run("paper/shots", discover(folder), tmp_path, workers=1)
+    sections(tmp_path, ["shots", "shots_small"])
+    mean, of_each = drawings
+    assert [p.title for p in mean] == ["mean of the backbones, mnist", "mean of the backbones, cifar10"]
+    assert [p.title for p in of_each] == ["one, mnist", "one, cifar10", "two, mnist", "two, cifar10"]
+    assert {s.label: list(s.x) for s in mean[0].lines} == {
+        "k = 1 (mean)": [1, 2, 5, 10, 20], "k = 2": [2, 5, 10, 20], "k = 5": [5, 10, 20], "k = 10": [10, 20],
+        "k = 20": [20], "k = n (all)": [1, 2, 5, 10, 20],
+    }  # fmt: skip
+    assert {tuple(s.x) for s in of_each[0].lines} == {(10, 20), (20,)}, "from ten rows"
+    one, two = (panel.lines[0].y for panel in of_each[::2])
+    assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
+
+
 def test_rows_that_are_never_enough_are_named():
     from imprint.paper.budgets import check_shots
 
