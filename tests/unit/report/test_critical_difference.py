@@ -187,6 +187,12 @@ def test_narrow_bars_cover_their_groups_and_never_meet(comparison):
         assert [i for i, y in enumerate(marks) if float(top) < y < float(bottom)] == list(range(first, last + 1))
 
 
+def test_bars_that_nearly_touch_are_in_different_lanes():
+    assert lanes([(0, 3), (5, 6)]) == [0, 0]
+    assert lanes([(0, 3), (5, 6)], gap=2) == [0, 1]
+    assert lanes([(0, 3), (1, 2), (5, 6)], gap=2) == [0, 1, 1]
+
+
 def test_narrow_marks_lie_at_their_ranks_and_long_names_wrap():
     comparison = example(methods=4, name="a rather long name, longer than one line of a label, number {}")
     picture = ranks_by_row(comparison).decode()
