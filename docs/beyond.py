@@ -20,7 +20,7 @@ from imprint.paper.artefact import NotRunError, Results
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
-from imprint.paper.tables import find
+from imprint.paper.tables import compare_rows
 from imprint.report.sections import MARKS, Claims, Picture, Run, Section, sections_by_artefact
 from imprint.report.tables import TextTable
 
@@ -67,7 +67,7 @@ def together_table(folders: Sequence[Path]) -> TextTable:
     artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
-        found.append(find(artefact.methods(MAX), scores))
+        found.append(compare_rows(artefact.methods(MAX), scores))
     lines = []
     for label, method in found[0].chosen.items():
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)

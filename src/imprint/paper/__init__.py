@@ -27,10 +27,10 @@ ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry 
 """By name, in the order of the paper."""
 
 
-def chosen(name: str) -> dict[str, Artefact]:
+def artefacts_named(name: str) -> dict[str, Artefact]:
     """The artefact `paper/NAME`, or all of them for `paper/all`.
 
-    >>> list(chosen("paper/table1"))
+    >>> list(artefacts_named("paper/table1"))
     ['table1']
     """
     short = name.removeprefix(PREFIX)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.files.atomic import make_folder
-from imprint.paper import chosen
+from imprint.paper import artefacts_named
 from imprint.paper.artefact import FORMAT, PAPER, Artefact, OnProgress, elapsed, write_json
 from imprint.paper.setting import Setting
 from imprint.study import Progress, Study, Summary
@@ -21,7 +21,7 @@ BATCH = 20  # maximum number of tasks in a batch
 
 def runnable(name: str, setting: Setting) -> list[Artefact]:
     """The artefacts of `paper/NAME` that can run on these packs."""
-    return [artefact for artefact in chosen(name).values() if artefact.can_run(setting)]
+    return [artefact for artefact in artefacts_named(name).values() if artefact.can_run(setting)]
 
 
 def planned_batches(name: str, setting: Setting) -> list[list[Study]]:

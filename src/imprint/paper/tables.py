@@ -133,7 +133,7 @@ class Table(Artefact):
 
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
-        result = find(self.methods(results.aggregator), scores)
+        result = compare_rows(self.methods(results.aggregator), scores)
         diagram = self.picture(critical_difference(result.comparison), ranks_by_row(result.comparison))
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         return self.make_section(results, [self.cells(result, results), diagram], self.check(result), **words)
@@ -150,7 +150,7 @@ class Table(Artefact):
             caption, head = "", ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
             reference = {}
             with suppress(NotRunError):
-                with_max = find(self.methods(MAX), self.scores(replace(results, aggregator=MAX)))
+                with_max = compare_rows(self.methods(MAX), self.scores(replace(results, aggregator=MAX)))
                 reference = {label: [mean, with_max.stds[label]] for label, mean in with_max.means.items()}
         for label, method in result.chosen.items():
             numbers, mean = reference.get(label, []), result.means[label]  # `numbers`: mean and standard deviation
@@ -162,7 +162,7 @@ class Table(Artefact):
         return TextTable(head, tuple(lines), 1, caption, remarks=1)
 
 
-def find(methods: Mapping[str, Sequence[str]], scores: Scores) -> TableResult:
+def compare_rows(methods: Mapping[str, Sequence[str]], scores: Scores) -> TableResult:
     """Choose the method with the best average rank of those of each row, and compare the rows."""
     chosen = {}
     for label, texts in methods.items():

@@ -13,7 +13,7 @@ from imprint.paper.modes import kmeans_over_k
 from imprint.paper.page import markdown_pages, read_runs, sections
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, SEEDS, Setting, discover, method_text, with_aggregator
-from imprint.paper.tables import find
+from imprint.paper.tables import compare_rows
 from imprint.report.sections import Claims, Picture, Verdict, sections_by_artefact
 from imprint.report.tables import TextTable
 from imprint.study import Instance
@@ -140,13 +140,13 @@ def made_up(means):
 )
 def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
     artefact = ARTEFACTS["kernel"]
-    claims = artefact.judge_claims(artefact.check(find(artefact.methods(MAX), made_up(means))))
+    claims = artefact.judge_claims(artefact.check(compare_rows(artefact.methods(MAX), made_up(means))))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
 
 def test_half_of_no_gap_is_not_testable():
-    found = find(ARTEFACTS["kernel"].methods(MAX), made_up((80, 85, 79, 82, 86, 91)))
+    found = compare_rows(ARTEFACTS["kernel"].methods(MAX), made_up((80, 85, 79, 82, 86, 91)))
     assert found.closes_half("kernel, k = 20", "max, k = 20", "oracle")[:2] == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import ARTEFACTS, chosen, listing
+from imprint.paper import ARTEFACTS, artefacts_named, listing
 from imprint.paper.artefact import Finding, Results, Scores, elapsed
 from imprint.paper.modes import peaks, published_curves
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import batches, planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover, role_study
-from imprint.paper.tables import find
+from imprint.paper.tables import compare_rows
 from imprint.report.sections import Verdict
 from imprint.report.tables import TextTable
 from imprint.study import Instance
@@ -74,7 +74,7 @@ def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
     assert names[1] == "paper/table1"
     assert len(names) == len(set(names)) == len(ARTEFACTS) + 1
     with pytest.raises(ParameterError, match="Did you mean 'table1'"):
-        chosen("paper/table")
+        artefacts_named("paper/table")
 
 
 @pytest.mark.parametrize("beside", ["", "kernel"])
@@ -129,7 +129,7 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     import dataclasses
 
     artefact, results = ARTEFACTS["table1"], Results(table1)
-    found = find(artefact.methods(MAX), artefact.scores(results))
+    found = compare_rows(artefact.methods(MAX), artefact.scores(results))
     cells = artefact.cells(found, results)
     assert cells.head[3] == "difference"
     assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
@@ -215,13 +215,13 @@ def test_the_best_candidate_stands_for_a_row():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
     scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
-    found = find({"means": methods[:2], "bare": methods[2:]}, scores)
+    found = compare_rows({"means": methods[:2], "bare": methods[2:]}, scores)
     assert found.chosen == {"means": methods[0], "bare": methods[2]}
     assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
     assert found.first("means") == Finding(True, "means has the best average rank")
     assert found.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
-    nine = find({"means": methods[:2], "bare": methods[2:]}, many)
+    nine = compare_rows({"means": methods[:2], "bare": methods[2:]}, many)
     assert nine.ahead(["means"], ["bare"]).holds == Verdict.HOLDS
     assert nine.ahead(["means"], ["bare"], by=3).holds == Verdict.FAILS
     assert nine.ahead(["bare"], ["means"]).holds == Verdict.FAILS

@@ -11,7 +11,7 @@ from imprint.cli import options, terminal
 from imprint.cli.files import check_writable
 from imprint.core.errors import FileError, ParameterError
 from imprint.kernels.cpu import available_cpus
-from imprint.paper import chosen
+from imprint.paper import artefacts_named
 from imprint.paper.artefact import is_run
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_batches
@@ -65,7 +65,7 @@ def run(
     """
     setting = None
     if study.startswith("paper/"):
-        chosen(study)  # refuses an unknown name
+        artefacts_named(study)  # refuses an unknown name
         if embeddings is None:
             packs = "the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR"
             raise ParameterError(f"study run {study}: name {packs}.")
@@ -93,7 +93,7 @@ def run(
         else:
             summary = run_paper(study, setting, out, measuring=bars.step, **how)
     if setting is not None and not json:
-        _show_results(out, list(chosen(study)), setting.beside)
+        _show_results(out, list(artefacts_named(study)), setting.beside)
     return _show_summary(summary, out, json)
 
 
