@@ -63,13 +63,18 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
     assert client.ask("GET", "/api/export/model.onnx")[0] == 200
 
 
-def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(client, tmp_path):
+def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(client, project, tmp_path):
     """Quantile normalisation refers to the classes before; `bottom` comes second, although it is first in the list."""
     top, bottom = ([np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)] for s in (0, 1))
     model = Imprinter("raw", cache=False, calibrate=True, **{**PARTS, "norm_post": "quantile", "aggregator": "max"})
     model.fit((top, ["top"] * 20)).add((bottom, ["bottom"] * 20))
     client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
     assert_same(client, model)
+    client.add("third", 5)
+    project.close()
+    again = Project(project.folder, "raw", backbones.load("raw"), METHOD)
+    assert again.model().head.labels == ("top", "bottom", "third")
+    again.close()
 
 
 def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path):
@@ -116,7 +121,9 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
 def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_is_known(client, project, tmp_path):
     model = fitted()
     client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    assert project.model().head.calibrated
     client.add("top", 777, 0)
+    assert not project.model().head.calibrated, "the evaluation calibrates it in the background, which takes longer"
     project.evaluated().result(60)
     again = np.array(Image.open(io.BytesIO(picture(777))))
     assert_same(client, model.add(([again], ["top"])))

@@ -130,6 +130,8 @@ def test_an_item_whose_content_the_class_has_is_deleted_when_it_moves_there():
     assert list(moved.labelled.items) == list(merged.labelled.items) == [1]
     assert (list(moved.labelled.classes), list(merged.labelled.classes)) == (["ant", "bee"], ["ant"])
     assert moved.after({"do": "undo"}).labelled == history.labelled
+    both = history.after({"do": "move", "ids": [1, 2], "label": "cat"})
+    assert list(both.labelled.by_class()["cat"]) == [history.labelled.items[1]._replace(label="cat")]
 
 
 @pytest.mark.parametrize("bad", ["", " ", ".hidden", "a//b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7])
