@@ -164,8 +164,10 @@ def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Back
             from imprint.export.onnx import write_onnx
 
             write_onnx(f, model, network)
+        elif to == "torch":
+            _write_safetensors(f, model)
         else:
-            (_write_safetensors if to == "torch" else _write_npz)(f, model)
+            _write_npz(f, model)
     return Exported(target, to, network.record.name if network else None, model)
 
 

@@ -82,7 +82,7 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
     if not items or head is None or model.tags is not None:
         return evaluation
     X, y = rows_of(items, rows)
-    P = head.probabilities(head.scores(X.astype(head.dtype)))
+    P = head.probabilities(head.scores(X))
     return evaluation._replace(held_out=PredictedItems(items, y, P, head.classes))
 
 

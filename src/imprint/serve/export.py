@@ -85,7 +85,7 @@ def archive(project: Project) -> Iterator[bytes]:
     out, damaged = _ZipStream(), list[str]()
     by_class = project.history.labelled.by_class()
     items = [item for of_class in by_class.values() for item in sorted(of_class, key=lambda item: item.file)]
-    texts, files = ([i for i in items if (i.text is None) == is_file] for is_file in (False, True))
+    texts = [item for item in items if item.text is not None]
     split = any(item.held_out for item in items)
     with closing(ProjectStore(project.folder)) as store, zipfile.ZipFile(out, "w") as archive:
 
@@ -98,7 +98,9 @@ def archive(project: Project) -> Iterator[bytes]:
                 add("test.csv", _table([i for i in texts if i.held_out]))
         elif texts:
             add("descriptions.csv", _table(texts))
-        for item in files:
+        for item in items:
+            if item.text is not None:
+                continue
             part = ("test/" if item.held_out else "train/") if split else ""
             path = f"{part}{item.label}/{item.file}"
             try:

@@ -36,7 +36,6 @@ class ModelBasis(NamedTuple):
     head: Head  # with labels as texts, and with a cross-validation if the imported model is calibrated
     exemplars: ExemplarsByClass = {}  # noqa: RUF012 - never changed
     tags: TagHead | None = None  # the imported model if it is one of tags; its label sets are the classes
-    classes: tuple[str, ...] = ()  # the imported classes, in the order of the page
 
     @property
     def empty(self) -> Head:
@@ -85,7 +84,6 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
         head=replace(head, labels=texts, label_type=np.dtype("U1"), folds=folds),
         exemplars={text_of[label]: of_class for label, of_class in stored.items()},
         tags=decider if isinstance(decider, TagHead) else None,
-        classes=tuple(text_of.values()),
     )
 
 

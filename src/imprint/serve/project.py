@@ -127,7 +127,7 @@ class Project:
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
-        labels = imported_basis(raw, name, self.backbone).classes
+        labels = imported_basis(raw, name, self.backbone).head.labels
         return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
 
     def _commit(self, batch: list[tuple[Entry, bytes | None]]) -> Sequence[CommitOutcome | Exception]:

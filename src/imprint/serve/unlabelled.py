@@ -53,7 +53,10 @@ class LabellingPool:
         digest = str(entry.get("digest"))
         if digest not in self.rows:
             raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
-        (self._skipped.discard if entry.get("skip") is False else self._skipped.add)(digest)
+        if entry.get("skip") is False:
+            self._skipped.discard(digest)
+        else:
+            self._skipped.add(digest)
         return {"left": len(self.left())}
 
     def left(self) -> list[str]:

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from imprint import Imprinter, backbones
 from imprint.cli import main
 from imprint.core.errors import FileError
+from imprint.serve.evaluation import evaluate
 from imprint.serve.project import Project
 
 from .conftest import METHOD, PARTS, picture
@@ -134,6 +135,18 @@ def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_i
     client.add("third", 5, 1)
     (reply,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
     assert reply["calibrated"]
+
+
+def test_the_cross_validation_of_an_imported_model_uses_its_method(client, project, tmp_path):
+    for i in range(4):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    before = project.evaluated().result(60)
+    model = saved(fitted(generator="mean"), tmp_path / "a.imprint")
+    client.json("POST", "/api/import?name=a.imprint", model)
+    client.add("top", 777, 0)
+    folds = evaluate(project.model(), before, project.rows).folds
+    assert folds.empty.method == project.model().head.method != before.folds.empty.method
 
 
 def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(client, tmp_path):
