@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 from starlette.routing import Route
 
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.types import Array
 from imprint.serve.project import Project
 from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool
@@ -145,14 +146,17 @@ class LabelStudio:
     def _embed(self, tasks: list[Any], config: LabelConfig) -> None:
         """Fetch and embed the inputs of new tasks; unreadable ones are left out."""
 
-        def embed(task: Json) -> None:
+        def embed(task: Json) -> tuple[bytes, Array] | None:
             with suppress(UnreadableInput):
                 raw = self._content(task, config)
-                row = self.project.embed(raw, _name(task)).result(DEADLINE)
-                self._digests[int(task["id"])] = self._pool.add(raw, row)
+                return raw, self.project.embed(raw, _name(task)).result(DEADLINE)
+            return None
 
+        new = [task for task in tasks if int(task["id"]) not in self._digests]
         with ThreadPoolExecutor(MAX_FETCHES) as pool:
-            list(pool.map(embed, [task for task in tasks if int(task["id"]) not in self._digests]))
+            for task, embedded in zip(new, pool.map(embed, new)):  # in order: the ranks do not depend on timing
+                if embedded is not None:
+                    self._digests[int(task["id"])] = self._pool.add(*embedded)
 
     def _content(self, task: Json, config: LabelConfig) -> bytes:
         value = (task.get("data") or {}).get(config.field)
