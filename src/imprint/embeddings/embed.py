@@ -95,13 +95,14 @@ class _KeyedInputs:
     def __init__(self, data: NamedInputs):
         self.inputs, self.names = self, data.names
         self.keys: dict[int, bytes] = {}
-        self._inputs = data.inputs
+        self._content = getattr(data.inputs, "raw", data.inputs.__getitem__)
+        self._decode = getattr(data.inputs, "decode", lambda _, content: content)
 
     def __getitem__(self, i: int) -> Any:
         """The input; its key belongs to the bytes that are decoded, even if the file changes meanwhile."""
         content = self._content(i)
         self.keys[i] = content_key(content)
-        return self._inputs.decode(i, content) if hasattr(self._inputs, "raw") else content
+        return self._decode(i, content)
 
     def key(self, i: int) -> bytes:
         """The key of an input; empty if it cannot be read, which is reported when it is embedded."""
@@ -109,9 +110,6 @@ class _KeyedInputs:
             return content_key(self._content(i))
         except UnreadableInput:
             return b""
-
-    def _content(self, i: int) -> Any:
-        return self._inputs.raw(i) if hasattr(self._inputs, "raw") else self._inputs[i]
 
 
 class EmbeddingCache:

@@ -62,6 +62,14 @@ def test_blank_texts_are_unreadable(imprint, texts, tmp_path):
     assert [line.split(",")[2] for line in done.out.splitlines()] == ["label", "card", ""]
 
 
+def test_csv_keeps_predictions_next_to_their_rows_where_a_text_is_empty(imprint, texts, tmp_path):
+    (tmp_path / "new.csv").write_text("text,number\n,1\nlost my card,2\n")
+    done = imprint("predict", texts, "new.csv", "--csv")
+    assert done.code == 1
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [(row["number"], row["label"]) for row in rows] == [("1", ""), ("2", "card")]
+
+
 def test_csv_appends_columns_to_the_table(imprint, texts, mails):
     mails.write_text('id,text,label\n7,"a fee, wrong",old\n8,,old\n9,lost card,old\n')
     done = imprint("predict", texts, mails, "--csv")

@@ -289,6 +289,13 @@ def test_blank_rows_are_left_out_and_counted(tmp_path):
     assert (split.inputs, split.names[1]) == (("a", "b"), "b.csv, row 4")
 
 
+def test_a_row_is_blank_only_if_all_its_cells_are(tmp_path):
+    (tmp_path / "a.csv").write_text("text,price\nhello,1\n,2\n,\nbye,3\n")
+    split = load(tmp_path / "a.csv", labelled=False)
+    assert split.inputs == ("hello", "", "bye")
+    assert list(split.names) == [f"a.csv, row {row}" for row in (2, 3, 5)]
+
+
 BOMB = """
 import resource, sys
 from imprint.datasets import load

@@ -146,7 +146,7 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
-    """The batches of a table; only the given `columns` are decoded."""
+    """The batches of a table; of a Parquet file, only the given `columns`."""
     with reporting_damage(path, "table"):
         try:
             yield from batches_of(path, table_suffix(path) or path.suffix.lower(), columns)

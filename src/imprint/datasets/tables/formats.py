@@ -64,7 +64,7 @@ class TableBatch(NamedTuple):
 
 
 def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterator[TableBatch]:
-    """The batches of a table of the format with this suffix; only the given `columns` are decoded."""
+    """The batches of a table of the format with this suffix; of a Parquet file, only the given `columns`."""
     if suffix in ROW_READERS:
         rows, size = ROW_READERS[suffix](path), 1  # `first_row` needs exactly the columns that the first row has
         while some := list(islice(rows, size)):
@@ -72,10 +72,10 @@ def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterat
             yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
             size = BATCH_ROWS
     elif suffix.startswith((".csv", ".tsv")):
-        yield from _delimited_batches(path, columns)
+        yield from _delimited_batches(path)
     else:
         first = 1
-        for arrow in (_parquet_batches if suffix == ".parquet" else _feather_batches)(path, columns):
+        for arrow in _parquet_batches(path, columns) if suffix == ".parquet" else _feather_batches(path):
             arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
             yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
             first += len(arrow)
@@ -160,25 +160,23 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
 }
 
 
-def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[TableBatch]:
+def _delimited_batches(path: Path) -> Iterator[TableBatch]:
+    """The batches of a delimited file, without rows in which every cell is empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv as arrow_csv
 
     header, delimiter = _header(path)
-    read = list(columns or header)
     parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
-    convert = arrow_csv.ConvertOptions(
-        column_types=dict.fromkeys(header, pa.string()), include_columns=read, null_values=[]
-    )
+    convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), null_values=[])
     options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
     first = 2
     try:
         with arrow_csv.open_csv(path, options, parse, convert) as reader:
             for arrow in reader:
-                batch = TableBatch(range(first, first + len(arrow)), dict(zip(read, arrow.columns)))
+                batch = TableBatch(range(first, first + len(arrow)), dict(zip(header, arrow.columns)))
                 filled = reduce(pc.or_, (pc.not_equal(column, "") for column in arrow.columns))
-                yield batch.select(filled.to_pylist())  # without blank rows
+                yield batch.select(filled.to_pylist())
                 first += len(arrow)
     except pa.ArrowInvalid as e:
         unclosed = "is a quotation mark not closed?"
@@ -235,12 +233,10 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
                 yield batch
 
 
-def _feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+def _feather_batches(path: Path) -> Iterator[Any]:
     """The batches of an Arrow file, as large as they were written."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as f, pa.ipc.open_file(f) as table:
         check_distinct(path, table.schema.names)
-        for i in range(table.num_record_batches):
-            batch = table.get_batch(i)
-            yield batch.select(list(columns)) if columns is not None else batch
+        yield from map(table.get_batch, range(table.num_record_batches))
