@@ -188,6 +188,7 @@ WRONG = [
         r"row 2, column 'b': the first row has no",
     ),
     ("a.jsonl", as_json({"a": True, "label": 1}), r"row 1, column 'a': True is not a number\.$"),
+    ("a.jsonl", as_json({"e": [1.5, True], "label": 1}), r"row 1, column 'e': True is not a number\.$"),
     ("a.jsonl", as_json({"a": {"b": 1}, "label": 1}), r"row 1, column 'a': it is nested; a column must hold numbers"),
     (
         "a.jsonl",

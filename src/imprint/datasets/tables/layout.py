@@ -97,7 +97,8 @@ def to_matrix(path: Path, batch: TableBatch, layout: TableLayout, width: int | N
             for number, value in zip(batch.rows, batch.values(column)):
                 if value is not None:
                     raise cell_error(path, number, column, "the first row has no such column")
-    X = _from_arrow([batch.column(name) for name in layout.inputs], layout.kind)
+    arrays = [batch.column(name) for name in layout.inputs]
+    X = None if any(isinstance(array, list) for array in arrays) else _from_arrow(arrays, layout.kind)
     if X is not None and width in (None, X.shape[1]) and np.isfinite(X).all():
         return X
     rows: list[list[float]] = []
@@ -113,13 +114,12 @@ def to_matrix(path: Path, batch: TableBatch, layout: TableLayout, width: int | N
     return np.array(rows, dtype=np.float32)
 
 
-def _from_arrow(columns: list[Any], kind: InputKind) -> Array | None:
-    """The matrix in some columns; None if they hold anything but numbers, or lists of one length."""
+def _from_arrow(arrays: list[Any], kind: InputKind) -> Array | None:
+    """The matrix in Arrow arrays; None if they hold anything but numbers, or lists of one length."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        arrays = [pa.array(column) if isinstance(column, list) else column for column in columns]
         with np.errstate(over="ignore"):
             if kind == "numbers":
                 return np.stack([_floats(array) for array in arrays], axis=1, dtype=np.float32)
@@ -127,7 +127,7 @@ def _from_arrow(columns: list[Any], kind: InputKind) -> Array | None:
             if len(widths) != 1 or not widths[0]:
                 return None
             return _floats(arrays[0].flatten()).astype(np.float32).reshape(-1, widths[0])
-    except (pa.ArrowException, TypeError, OverflowError):
+    except (pa.ArrowException, TypeError):
         return None
 
 
