@@ -69,11 +69,11 @@ class Preprocess:
         for key in raw:
             if key not in known:
                 raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(known)}.")
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-        if _whole(given["size"]):
-            given["size"] = (given["size"], given["size"])
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+        if _whole(values["size"]):
+            values["size"] = (values["size"], values["size"])
         try:
-            return cls(**given)
+            return cls(**values)
         except TypeError:
             raise ParameterError(f"preprocess={raw!r}: a value has the wrong type.") from None
 
@@ -82,8 +82,8 @@ class Preprocess:
 
         Fingerprints depend on this, so a key without effect must be absent.
         """
-        given = {name: value for name, value in asdict(self).items() if (name, value) != ("crop", None)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        values = {name: value for name, value in asdict(self).items() if (name, value) != ("crop", None)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def planes(cls, **rule: Any) -> "Preprocess":

@@ -87,19 +87,19 @@ class Record:
         """The record in a JSON object, checked."""
         if not isinstance(raw, Mapping):
             raise ParameterError("A record must be a JSON object.")
-        hints, given = get_type_hints(cls), dict(raw)
-        if given.get("preprocess") is not None:
-            given["preprocess"] = Preprocess.from_json(given["preprocess"])
-        for key, value in given.items():
+        hints, values = get_type_hints(cls), dict(raw)
+        if values.get("preprocess") is not None:
+            values["preprocess"] = Preprocess.from_json(values["preprocess"])
+        for key, value in values.items():
             if key not in hints:
                 raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(hints)}.")
             legal = hints[key] | int if hints[key] == float | None else hints[key]
             if isinstance(value, bool) or not isinstance(value, legal):
                 raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
         for key in ("name", "adapter", "width"):
-            if key not in given:
+            if key not in values:
                 raise ParameterError(f"A record must have {key!r}.")
-        return cls(**given)
+        return cls(**values)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `json.dumps` writes and `from_json` reads."""
@@ -190,11 +190,12 @@ def weights(record: Record) -> tuple[bytes, str]:
     return content, verified(path, record.sha256, content)
 
 
-def _read(path: Path, given: dict[str, Any]) -> Record:
+def _read(path: Path, defaults: dict[str, Any]) -> Record:
+    """The record in a JSON file, with defaults for keys that it lacks."""
     try:
         with reporting("read", path):
             raw = json.loads(path.read_text(encoding="utf-8"))
-        return Record.from_json({**given, **raw} if isinstance(raw, dict) else raw)
+        return Record.from_json({**defaults, **raw} if isinstance(raw, dict) else raw)
     except (UnicodeDecodeError, json.JSONDecodeError) as e:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:

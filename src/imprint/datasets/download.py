@@ -25,7 +25,7 @@ PAUSE = 1.0  # seconds before the next attempt
 PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: so many seconds, plus one for so many bytes
 LARGEST = 1 << 33  # bytes of a file whose size is not published
 BLOCK = 1 << 18  # bytes that are read at once
-BROKEN = (error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+CONNECTION_ERRORS = (error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 """What urllib raises if a server does not answer, or stops."""
 HANDLERS = (request.ProxyHandler, request.HTTPErrorProcessor, request.HTTPDefaultErrorHandler, request.UnknownHandler)
 
@@ -66,7 +66,7 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
             failures.append(f"what {url} sends {problem} and was discarded")
         except _RefusedError as e:
             failures.append(f"{url} {e}")
-        except BROKEN as e:
+        except CONNECTION_ERRORS as e:
             reason = str(getattr(e, "reason", "") or e or type(e).__name__)
             failures.append(f"{url} does not answer ({' '.join(reason.split())})")
     raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
@@ -88,7 +88,7 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
         size = part.stat().st_size if part.exists() else 0
         try:
             return _request(url, part, size, source, progress, deadline)
-        except BROKEN as e:
+        except CONNECTION_ERRORS as e:
             status = 500
             if isinstance(e, error.HTTPError):
                 e.close()

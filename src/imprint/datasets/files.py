@@ -20,7 +20,7 @@ from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE
 
-SETTLED = 2.0  # seconds after which a new change has a new time stamp
+CLOCK_STEP = 2.0  # seconds after which a new change has a new time stamp
 SYSTEM_FILES = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 UNREADABLE = "unreadable"  # instead of a digest
 Decode = Callable[[bytes], Any]
@@ -86,7 +86,7 @@ class FileInputs:
         except OSError:  # it is missing or damaged
             self._digests = [self._digest(name) for name in self.names]
             last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
-            if last_change < started - SETTLED:
+            if last_change < started - CLOCK_STEP:
                 with suppress(OSError):  # a read-only home costs time, not correctness
                     write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
         return self._digests

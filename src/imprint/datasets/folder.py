@@ -18,7 +18,7 @@ from imprint.modalities import Modality, modality, of_file
 
 TEST_NAMES = ("test", "val", "validation")
 UNLABELLED = "unlabelled"  # the sub-folder that is not a class but holds inputs to label; see `imprint suggest`
-NAMED = 20  # files that one message names
+MAX_NAMES = 20  # files that one message names
 NUMBER = re.compile(r"[\W\d_]+")  # names without letters, such as 2023-05-01: sub-folders that sort a class
 Nesting: TypeAlias = bool | Collection[str] | None
 """How nested folders are read: as a tree (True), as one class per top folder (False), by their names (None), or by the
@@ -76,15 +76,15 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     """
     names: list[str] = []
     ignored: Counter[str] = Counter()
-    for given in paths:
-        path = Path(given).expanduser()
+    for argument in paths:
+        path = Path(argument).expanduser()
         if path.is_dir():
             files = list(_files(path))
             read = _modality(path, files, kind)
             names += [os.path.join(path, name) for name in files if of_file(name) == read]
             ignored.update(_suffixes(name for name in files if of_file(name) != read))
         elif not os.path.lexists(path):
-            raise FileError(f"There is no file or folder {os.fspath(given)}.")
+            raise FileError(f"There is no file or folder {os.fspath(argument)}.")
         else:
             names.append(str(path))
     kinds = {kind} if kind else {(of_file(name) or modality("image")).name for name in names}
@@ -113,9 +113,9 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
     names = tuple(name for name in in_classes if of_file(name) == kind)
     labels, omissions = folder_labels(names, tree) if labelled else ([], ())
     if stray := [name for name in files if labelled and "/" not in name and of_file(name) == kind]:
-        omissions += (f"Ignored {kind.count(len(stray))} outside any class folder: {first_names(stray, NAMED)}.",)
+        omissions += (f"Ignored {kind.count(len(stray))} outside any class folder: {first_names(stray, MAX_NAMES)}.",)
     if labelled and (empty := sorted(listing.folders - {UNLABELLED} - {name.split("/", 1)[0] for name in names})):
-        omissions += (f"Ignored {count(len(empty), 'folder')} without {kind.plural}: {first_names(empty, NAMED)}.",)
+        omissions += (f"Ignored {count(len(empty), 'folder')} without {kind.plural}: {first_names(empty, MAX_NAMES)}.",)
     return Split(
         listing.open(names, kind.read),
         np.array(labels) if labelled else NO_LABELS,
@@ -129,15 +129,16 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
     )
 
 
-def _modality(where: Path, names: Sequence[str], given: str | None = None) -> Modality:
+def _modality(where: Path, names: Sequence[str], requested: str | None = None) -> Modality:
     """The modality of the files. Texts count only if there is nothing else: many folders of pictures contain notes."""
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
     kinds = [kind for kind in counts if not kind.typed] or list(counts)
-    kinds = kinds if given is None else [kind for kind in counts if kind.name == given]
+    if requested is not None:
+        kinds = [kind for kind in counts if kind.name == requested]
     if not kinds:
         others = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(_suffixes(names).items())[:6])
-        suffixes = ", ".join(sorted(modality(given or "image").suffixes()))
-        lacks = f"{modality(given).plural}, which" if given else "pictures, sounds or texts; pictures"
+        suffixes = ", ".join(sorted(modality(requested or "image").suffixes()))
+        lacks = f"{modality(requested).plural}, which" if requested else "pictures, sounds or texts; pictures"
         raise FileError(f"{where} has no {lacks} end in {suffixes}{'; it has ' * bool(others)}{others}.")
     if len(kinds) > 1:
         raise FileError(f"{where} has {' and '.join(kind.count(counts[kind]) for kind in kinds)}; keep one kind.")

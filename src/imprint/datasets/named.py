@@ -30,7 +30,7 @@ DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
 Files: TypeAlias = Mapping[str, Path]  # the published files of a data set, by file name
 COMBIDIGITS = ("mnist", "mnistm", "svhn", "usps")
-EVERY = 5  # within each class of `digits`, every fifth row is `test`
+TEST_INTERVAL = 5  # within each class of `digits`, every fifth row is `test`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def _load_digits(split: str) -> Split:
     data = load_digits()
     labels = data.target.astype(np.int64)
     rank = np.cumsum(labels[:, None] == np.arange(10), axis=0)[np.arange(len(labels)), labels]  # in its class, from 1
-    rows = (rank % EVERY == 0) == (split == "test")
+    rows = (rank % TEST_INTERVAL == 0) == (split == "test")
     images = np.rint(data.images[rows] * 255 / 16).astype(np.uint8)
     names = [f"digits/{split}/{i}" for i in range(len(images))]
     return Split(images, labels[rows], names, classes_of(labels), "image")

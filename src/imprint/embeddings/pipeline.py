@@ -23,7 +23,7 @@ from imprint.core.types import Array
 
 BATCH_SIZE = 64
 FIRST_SLICE = 16  # inputs of a large first batch that are embedded at a time, so that progress is visible early
-AHEAD = 2  # batches that are prepared before they are needed: they bound the memory
+PREPARED_BATCHES = 2  # batches that are prepared before they are needed: they bound the memory
 
 
 class NamedInputs(Protocol):
@@ -139,7 +139,7 @@ def local_batches(job: EmbeddingJob, advance: Advance) -> Batches:
         for span in job.spans():
             share = -(-len(span) // threads)
             waiting.append([pool.submit(_prepare, job, span[i : i + share]) for i in range(0, len(span), share)])
-            if len(waiting) > AHEAD:
+            if len(waiting) > PREPARED_BATCHES:
                 yield _embedded(job, waiting.popleft(), advance)
         while waiting:
             yield _embedded(job, waiting.popleft(), advance)

@@ -16,7 +16,9 @@ from imprint.kernels.cpu import available_cpus
 
 PATIENCE = 5  # seconds without a result, after which the nodes are listed again
 BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: per slot, and in bytes
-TOGETHER, SHARES, MANY = 8, 32, 16  # maximum batches per task; tasks that remain per slot; slots of a large cluster
+MAX_BATCHES = 8  # per task
+TASKS_PER_SLOT = 32  # minimum number of tasks, if a task holds several batches
+LARGE_CLUSTER = 16  # slots
 
 
 def ray_batches(job: EmbeddingJob, advance: Advance) -> Batches:
@@ -64,9 +66,9 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
 def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
     """One batch, or several if submitting single ones to many or fast nodes would be the bottleneck."""
     count = slots.count()
-    if count < MANY and not slots.gpus:
+    if count < LARGE_CLUSTER and not slots.gpus:
         return 1
-    return min(TOGETHER, max(1, len(job.index) // (job.batch_size * count * SHARES)))
+    return min(MAX_BATCHES, max(1, len(job.index) // (job.batch_size * count * TASKS_PER_SLOT)))
 
 
 def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:

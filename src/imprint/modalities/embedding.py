@@ -45,18 +45,18 @@ def check_width(X: Any, expected: int | None) -> None:
 def matrix(rows: Any, dtype: Any = None) -> Any:
     """Embeddings as rows of finite numbers, by default float64 if they are that, and otherwise float32.  # (n, d)"""
     try:
-        given = np.asarray(rows)
+        numbers = np.asarray(rows)
     except ValueError:
         raise ParameterError("Embeddings must be rows of numbers of one width.") from None
-    if given.ndim != 2 or given.dtype.kind not in "fiu" or not given.size:
-        raise ParameterError(f"Embeddings must be rows of numbers, not {given.dtype} of shape {given.shape}.")
+    if numbers.ndim != 2 or numbers.dtype.kind not in "fiu" or not numbers.size:
+        raise ParameterError(f"Embeddings must be rows of numbers, not {numbers.dtype} of shape {numbers.shape}.")
     with np.errstate(over="ignore"):
-        X = given.astype(dtype or (np.float64 if given.dtype == np.float64 else np.float32), copy=False)
+        X = numbers.astype(dtype or (np.float64 if numbers.dtype == np.float64 else np.float32), copy=False)
     step = max(1, BLOCK // X.shape[1])
     for first in range(0, len(X), step):
         finite = np.isfinite(X[first : first + step])
         if not finite.all():
             row, column = np.argwhere(~finite)[0] + (first, 0)
             cell = f"Embeddings, row {row + 1}, column {column + 1}"
-            raise ParameterError(f"{cell}: {given[row, column]} is not a finite {X.dtype} number.")
+            raise ParameterError(f"{cell}: {numbers[row, column]} is not a finite {X.dtype} number.")
     return X

@@ -31,7 +31,7 @@ def photos(tmp_path):
 
 
 def test_300_flipped_bits_of_a_remembered_fingerprint(photos, monkeypatch, own_home):
-    monkeypatch.setattr(files, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     first = load(photos).fingerprint
     (note,) = (own_home / "fingerprints").iterdir()
     content = note.read_bytes()
@@ -65,7 +65,7 @@ def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
 
 def test_the_splits_of_a_zip_have_their_own_fingerprints(tmp_path, monkeypatch):
     """Files of both splits have the same names, and the archive has one time of change."""
-    monkeypatch.setattr(files, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     for i, part in enumerate(("train", "test")):
         for j, label in enumerate(("a", "b")):
             picture(tmp_path / "data" / part / label / "1.png", 100 * i + j)

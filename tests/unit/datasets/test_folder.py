@@ -224,7 +224,7 @@ def test_the_fingerprint_is_of_the_content(photos, tmp_path):
 
 
 def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
-    monkeypatch.setattr(files, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     first = load(photos).fingerprint
     assert len(list((own_home / "fingerprints").iterdir())) == 1
     with monkeypatch.context() as patch:
@@ -250,7 +250,7 @@ def test_what_may_still_change_is_not_remembered(photos, own_home):
 
 def test_a_home_that_cannot_be_written_costs_only_time(photos, monkeypatch, own_home):
     own_home.write_text("not a folder")
-    monkeypatch.setattr(files, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     assert load(photos).fingerprint == load(photos).fingerprint
 
 

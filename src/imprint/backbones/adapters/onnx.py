@@ -15,7 +15,7 @@ from imprint.core.family import unknown
 from imprint.core.types import Array
 
 VERSION = 1
-VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor
+PASS_VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor
 NO_FOLDER = f"{os.devnull}/external-data"  # where ONNX Runtime looks for weights outside the file; it cannot exist
 
 
@@ -33,7 +33,9 @@ class OnnxBackbone(PictureBackbone):
         _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
         fixed = inputs[0].shape[:1] == [1]
-        self.slice_rows = 1 if fixed else max(1, VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
+        self.slice_rows = (
+            1 if fixed else max(1, PASS_VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
+        )
         if self._layer not in outputs:
             raise unknown("layer", self._layer, outputs)
 

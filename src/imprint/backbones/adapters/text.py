@@ -12,7 +12,7 @@ from imprint.core.errors import FileError
 from imprint.core.types import Array
 
 VERSION = 1
-TOGETHER = 8  # texts of one length per pass of the network; more is not faster
+PASS_TEXTS = 8  # texts of one length per pass of the network; more is not faster
 
 
 class SentenceEncoder(Backbone):
@@ -46,7 +46,7 @@ class SentenceEncoder(Backbone):
             out[rows] = self._run(np.array([tokens[row] for row in rows], np.int64))
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(fill, (g[i : i + TOGETHER] for g in groups for i in range(0, len(g), TOGETHER))))
+            list(pool.map(fill, (g[i : i + PASS_TEXTS] for g in groups for i in range(0, len(g), PASS_TEXTS))))
         return out
 
     def _run(self, ids: Array) -> Array:

@@ -19,17 +19,17 @@ def load(source: str, device: str, threads: int | None, *, pretrained: bool = Tr
         raise unknown("timm model", source, timm.list_models())
     with creating(spec, device, "its weights must be in Hugging Face's cache (HF_HOME)"):
         module = timm.create_model(source, pretrained=pretrained, num_classes=0)
-    about = module.pretrained_cfg
-    hub = about.get("hf_hub_id")
+    config = module.pretrained_cfg
+    hub = config.get("hf_hub_id")
     record = Record(
         name=spec,
         adapter="timm",
         width=int(getattr(module, "head_hidden_size", module.num_features)),
         preprocess=_preprocess(spec, extra("timm.data", "timm", spec).resolve_model_data_config(module)),
-        source=f"https://huggingface.co/{hub}" if hub else about.get("url") or None,
-        licence=about.get("license"),
-        pretraining=about.get("tag"),
-        citation=about.get("paper_name"),
+        source=f"https://huggingface.co/{hub}" if hub else config.get("url") or None,
+        licence=config.get("license"),
+        pretraining=config.get("tag"),
+        citation=config.get("paper_name"),
     )
     return TorchBackbone(record, module, state_digest(module), VERSION, device, threads)
 

@@ -23,7 +23,7 @@ from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import INTEGER, cell_error, is_missing, quote, to_label_array
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
-NAMED = 10  # rows in one message
+MAX_ROWS = 10  # that one message names
 FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}  # cells of a column that is a label
 
 
@@ -103,7 +103,7 @@ def load_table(
         inputs = np.frombuffer(numbers, dtype=np.float32).reshape(len(rows), -1)
         inputs.flags.writeable = False
     y = to_label_array(path, layout.label, label_cells, rows) if layout.label is not None else NO_LABELS
-    left_out = f"({len(unlabelled):,}): {first_names(unlabelled, NAMED)}"
+    left_out = f"({len(unlabelled):,}): {first_names(unlabelled, MAX_ROWS)}"
     table = Split(
         inputs,
         y,

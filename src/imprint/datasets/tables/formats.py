@@ -25,7 +25,8 @@ BATCH_BYTES = 1 << 23  # of CSV; a row must fit
 BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 LIST_ROWS = 64  # of Parquet with lists, whose lengths are not known before they are read
-SMALL, EXPANSION = 1 << 28, 1000  # bytes; a Parquet file may unpack to SMALL, or to EXPANSION times its size
+SMALL_FILE = 1 << 28  # bytes to which any Parquet file may unpack
+MAX_RATIO = 1000  # a larger one may unpack to as many times its size
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 
 
@@ -213,8 +214,8 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    limit, size = max(SMALL, EXPANSION * path.stat().st_size), 0
-    ratio = f"{EXPANSION:,} times its size" if limit > SMALL else "the limit for a small file"
+    limit, size = max(SMALL_FILE, MAX_RATIO * path.stat().st_size), 0
+    ratio = f"{MAX_RATIO:,} times its size" if limit > SMALL_FILE else "the limit for a small file"
     too_large = FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
     with open(path, "rb") as f:
         schema = pq.read_schema(f)

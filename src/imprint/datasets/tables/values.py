@@ -15,7 +15,7 @@ from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.split import LONGEST_LABEL, Label, first_names
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT = float(np.finfo(np.float32).max)
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
 
 
@@ -69,7 +69,7 @@ def to_number(value: Any) -> float:
     if not is_number(value):
         raise ValueError(f"{quote(value)} is not a number")
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
-    if not abs(number) <= LARGEST:
+    if not abs(number) <= MAX_FLOAT:
         raise ValueError(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
     return number
 
