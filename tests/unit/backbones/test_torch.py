@@ -256,6 +256,12 @@ def test_an_unknown_timm_model_gets_a_suggestion(timm):
         load("timm:resnet_18")
 
 
+def test_timm_refuses_a_device_before_it_creates_the_model(timm, monkeypatch):
+    monkeypatch.setattr(timm, "create_model", None)
+    with pytest.raises(ParameterError, match=r"load\('timm:test_vit', device='gpu'\): device must be 'cpu', 'cuda'"):
+        load("timm:test_vit", device="gpu")
+
+
 def test_timm_without_a_network_says_where_weights_must_lie(timm, monkeypatch):
     def unreachable(*args, **kwargs):
         raise OSError("no network\nand more")

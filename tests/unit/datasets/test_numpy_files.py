@@ -5,6 +5,7 @@ import pytest
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import load
+from imprint.modalities import embedding
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 Y = np.array([1, 0, 1, 2, 0])
@@ -154,3 +155,12 @@ def test_an_indicator_matrix_without_a_name_per_column_is_refused(tmp_path, chan
 def test_an_option_that_does_not_exist_is_refused_for_every_kind_of_file(matrix):
     with pytest.raises(TypeError, match=r"load\(\) got an unexpected keyword argument 'label_colum'"):
         load(matrix, labelled=False, label_colum="y")
+
+
+def test_the_row_of_a_value_is_counted_over_all_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedding, "BLOCK", 6)
+    rows = np.zeros((7, 3), np.float32)
+    rows[5, 1] = np.inf
+    np.save(tmp_path / "a.npy", rows)
+    with pytest.raises(FileError, match="row 6, column 2: inf is not a finite float32 number"):
+        load(tmp_path / "a.npy", labelled=False)

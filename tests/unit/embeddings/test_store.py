@@ -63,6 +63,15 @@ def test_wrong_size_is_found_without_reading_the_rows(stored, name, change):
         open_embeddings(stored.folder, verify=False)
 
 
+@pytest.mark.parametrize("name", ["labels.npy", "names.json"])
+def test_unverified_open_checks_labels_and_names(stored, name):
+    raw = bytearray((stored.folder / name).read_bytes())
+    raw[-8] ^= 1
+    (stored.folder / name).write_bytes(raw)
+    with pytest.raises(FileError, match=rf"damaged \({name} does not have its checksum"):
+        open_embeddings(stored.folder, verify=False)
+
+
 def test_unverified_open_checks_the_header_but_not_the_rows(stored):
     path = stored.folder / "rows.npy"
     raw = bytearray(path.read_bytes())
