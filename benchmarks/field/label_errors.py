@@ -39,7 +39,11 @@ HELD_OUT = {
     "goemotions": ("goemotions", 60),
 }
 KINDS = ("none", "random", "confused class", "duplicate")
-LIMITS = {"IMPLAUSIBLE": (0.002, 0.005, 0.02), "CONFIDENT": (0.9, 0.95, 0.98), "TYPICAL": (0.1, 0.2, 0.3)}
+LIMITS = {
+    "MAX_LABEL_PROBABILITY": (0.002, 0.005, 0.02),
+    "MIN_CONFIDENCE": (0.9, 0.95, 0.98),
+    "TYPICAL_SHARE": (0.1, 0.2, 0.3),
+}
 MAX_FALSE_ALARMS = 1.0  # % of correctly labelled rows, mean over the sets
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
-STOPPED = 130  # the exit code after Ctrl-C
+EXIT_INTERRUPTED = 130  # after Ctrl-C
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -16,4 +16,4 @@ def main(args: Sequence[str] | None = None) -> int:
         return run(args)
     except KeyboardInterrupt:  # also while libraries are imported
         sys.stderr.write("Stopped.\n")
-        return STOPPED
+        return EXIT_INTERRUPTED

@@ -29,7 +29,7 @@ STANDARD_INPUT = "-"
 Result = Evaluation | TagEvaluation
 
 
-def read_inputs(given: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
+def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
     """The inputs of a model, without labels; with `texts` every argument is a text.
 
     Otherwise an argument that exists as a file, or ends like one, is a file.
@@ -37,7 +37,7 @@ def read_inputs(given: Sequence[str], kind: Modality, text_column: str | None = 
     if texts and not kind.typed:
         raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
     values: list[Any] = []
-    for word in given:
+    for word in arguments:
         values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _value(word, kind)]
     if not values:
         raise ParameterError("predict: standard input has no lines.")
@@ -55,12 +55,12 @@ def read_inputs(given: Sequence[str], kind: Modality, text_column: str | None = 
     return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
-def captions(split: Split, given: Sequence[str]) -> Sequence[str]:
-    """How a terminal shows inputs: texts with their words, files relative to the folder that was given.
+def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
+    """How a terminal shows inputs: texts with their words, files relative to the folder among the arguments.
 
-    The names of files in several given folders are relative to the common parent of these folders.
+    The names of files in several folders are relative to the common parent of these folders.
     """
-    folders = [os.path.expanduser(word) for word in given if os.path.isdir(os.path.expanduser(word))]
+    folders = [os.path.expanduser(word) for word in arguments if os.path.isdir(os.path.expanduser(word))]
     if split.kind.typed or not folders or len({os.path.isabs(folder) for folder in folders}) > 1:
         return split.captions
     root = os.path.commonpath(folders) + os.sep

@@ -24,8 +24,8 @@ from imprint.core.extras import clash, environment
 FILES = sorted(Path(__file__).with_name("commands").glob("[!_]*.py"))
 SUMMARIES = {file.stem: file.read_text("utf-8").partition("\n")[0].strip('"') for file in FILES}
 """Every command, and the first line of its file: the first sentence of its help."""
-FAILED, REFUSED = 1, 2
-"""Exit codes in addition to 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""
+EXIT_FAILURE, EXIT_USAGE = 1, 2
+"""Exit codes besides 0 and `cli.EXIT_INTERRUPTED`: some inputs failed; invalid usage or input."""
 DEBUG = "--debug"
 UsageError: Any = typer.BadParameter.__base__  # typer does not export it
 
@@ -45,13 +45,13 @@ def run(args: Sequence[str] | None = None) -> int:
         code = application().main(args=words, prog_name="imprint", standalone_mode=False) or 0
     except UsageError as e:
         _explain(e)
-        return REFUSED
+        return EXIT_USAGE
     except ImprintError as e:
         if debug:
             raise
         terminal.fail(_with_options(str(e), words))
-        return FAILED if isinstance(e, UnreadableInput) else REFUSED
-    if code == cli.STOPPED:  # typer's exit code after Ctrl-C
+        return EXIT_FAILURE if isinstance(e, UnreadableInput) else EXIT_USAGE
+    if code == cli.EXIT_INTERRUPTED:  # typer's exit code after Ctrl-C
         raise KeyboardInterrupt
     try:
         sys.stdout.flush()
@@ -59,7 +59,7 @@ def run(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(e, BrokenPipeError):  # a closed pipe (`imprint ... | head`) is not reported
             terminal.fail(f"Cannot write to standard output: {e.strerror}.")
-        code = code or FAILED
+        code = code or EXIT_FAILURE
     return int(code)
 
 
@@ -70,11 +70,10 @@ def _explain(error: Any) -> None:
         sys.stderr.write(f"{context.get_help()}\n")
         return
     parameter, option = getattr(error, "param", None), getattr(error, "option_name", None)
-    if context is not None:
-        sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
-        if option in ("-o", "--output") and "csv" in {p.name for p in context.command.params}:
-            sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
-    if kind == "MissingParameter" and parameter is not None and parameter.help:
+    sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
+    if option in ("-o", "--output") and "csv" in {p.name for p in context.command.params}:
+        sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
+    if kind == "MissingParameter" and parameter is not None:
         option_name = parameter.opts[:1] if parameter.param_type_name == "option" else []
         name = " ".join(filter(None, [*option_name, parameter.metavar]))
         sentence = f"{name} is missing: {parameter.help[:1].lower()}{parameter.help[1:].rstrip('.')}"

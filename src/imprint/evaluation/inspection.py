@@ -24,14 +24,17 @@ from imprint.tags.head import default_method, predicted_sets
 NEIGHBOURS = 6
 COMPONENTS = 50
 ROWS_PER_COMPONENT = 10
-OUTLIER = 3.0  # minimum number of robust standard deviations above the median distance of an outlier
-RECIPE = "kernel"
+OUTLIER_DEVIATIONS = 3.0  # minimum number of robust standard deviations above the median distance of an outlier
 SHRINKAGE = 0.5  # share of the scores' mean variance that is added to each variance, so that few rows suffice
-IMPLAUSIBLE = 0.005  # maximum probability of the label of a listed row
-CONFIDENT = 0.98  # minimum probability of the suggested class of a typical row, relative to the highest of all rows
-TYPICAL = 0.3  # a row is typical of a class if its score exceeds this share of the scores of the rows with that label
-IMPLAUSIBLE_TAG = 0.05  # maximum probability that a tag of a listed row is present, or absent, as the data say
-LIKELY_TAG = 0.5  # minimum probability of a tag that is suggested
+MAX_LABEL_PROBABILITY = 0.005  # maximum probability of the label of a listed row
+MIN_CONFIDENCE = (
+    0.98  # minimum probability of the suggested class of a typical row, relative to the highest of all rows
+)
+TYPICAL_SHARE = (
+    0.3  # a row is typical of a class if its score exceeds this share of the scores of the rows with that label
+)
+MAX_TAG_PROBABILITY = 0.05  # maximum probability that a tag of a listed row is present, or absent, as the data say
+MIN_TAG_PROBABILITY = 0.5  # minimum probability of a tag that is suggested
 
 
 class Suspect(NamedTuple):
@@ -117,7 +120,7 @@ def outliers(X: Array) -> list[int]:
     squared = np.sum((U @ vectors[:, varies]) ** 2 / values[varies], axis=1)
     logarithms = np.log(squared + np.finfo(np.float64).tiny)
     above = logarithms - np.median(logarithms)
-    limit = OUTLIER * 1.4826 * float(np.median(np.abs(above)))
+    limit = OUTLIER_DEVIATIONS * 1.4826 * float(np.median(np.abs(above)))
     return [i for i in np.argsort(-above, kind="stable").tolist() if above[i] > limit > 0]
 
 
@@ -127,7 +130,7 @@ def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
     several = np.flatnonzero(counts[index] > 1)
     if np.sum(counts > 1) < 2:
         return []
-    answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
+    answers = out_of_fold(Method.of(**recipes.describe("kernel").parts()), 0, X[several], y[several])
     P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
     return [
         Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
@@ -142,9 +145,11 @@ def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[st
     predictions = leave_one_out(head)
     P, Y = head.probabilities(predictions.scores), predictions.targets
     stated = np.where(Y == 1, P, 1 - P)
-    better = np.where(stated < IMPLAUSIBLE_TAG, 1 - Y, Y) | (P >= LIKELY_TAG)
+    better = np.where(stated < MAX_TAG_PROBABILITY, 1 - Y, Y) | (P >= MIN_TAG_PROBABILITY)
     listed = []
-    for i in np.flatnonzero((stated.min(axis=1) < IMPLAUSIBLE_TAG) & better.any(axis=1) & (better != Y).any(axis=1)):
+    for i in np.flatnonzero(
+        (stated.min(axis=1) < MAX_TAG_PROBABILITY) & better.any(axis=1) & (better != Y).any(axis=1)
+    ):
         c = int(stated[i].argmin())
         given, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
         row, score = order[predictions.rows[i]], -float(np.log(stated[i, c]))
@@ -158,18 +163,18 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Arr
     S, shares and P (n, C) are out-of-fold scores, uncalibrated and calibrated probabilities, `labels` (n,) the columns
     of the labels, and `assessed` (n,) tells which rows have predictions.
 
-    A wrongly labelled row is an ordinary row of another class: with probability 1 - `TYPICAL`, its score in that class
-    exceeds a share `TYPICAL` of the scores of the rows of that class. A row that is merely hard is typical of no class.
-    So the number of wrong labels is estimated from the rows that are typical of another class, as Storey estimates the
-    number of false hypotheses from p-values, and that many rows are listed.
+    A wrongly labelled row is an ordinary row of another class: with probability 1 - `TYPICAL_SHARE`, its score in that
+    class exceeds a share `TYPICAL_SHARE` of the scores of the rows of that class. A row that is merely hard is typical
+    of no class. So the number of wrong labels is estimated from the rows that are typical of another class, as Storey
+    estimates the number of false hypotheses from p-values, and that many rows are listed.
     """
     rows = np.flatnonzero(assessed & np.isfinite(S).all(axis=1))
     S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
     best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
-    candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
-    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
-    count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
+    candidates = (best != labels) & (scores > -np.log(MAX_LABEL_PROBABILITY))
+    confident = P.max(axis=1) >= MIN_CONFIDENCE * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL_SHARE)
+    count = int(np.ceil(typical.sum() / (1 - TYPICAL_SHARE)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]
     return list(zip(rows[order].tolist(), best[order].tolist(), scores[order].tolist()))

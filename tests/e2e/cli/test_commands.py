@@ -230,6 +230,9 @@ def test_fit_announces_the_train_and_test_parts_before_it_starts(imprint, photos
     assert first.endswith("(both), by raw.")
     assert second == "The data have a train and a test part: this uses train; test is for evaluation."
     assert any(line.endswith(" on the test part.") for line in rest)
+    done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", *RAW, "--json")
+    tested = json.loads(done.out)["test"]
+    assert (tested["accuracy"], tested["balanced_accuracy"], tested["rows"]) == (1, 1, 15)
 
 
 def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, photos, tmp_path):

@@ -171,6 +171,17 @@ def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path, monkey
     ]
 
 
+def test_check_lists_outliers_with_their_labels_and_unreadable_inputs_with_the_reason(imprint, tmp_path):
+    data = draw(tmp_path / "photos", ["across", "aslant", "down"], n=30)
+    Image.fromarray(np.eye(12, dtype=np.uint8) * 255).save(data / "down" / "odd.png")
+    (data / "down" / "!bad.png").write_bytes(b"")
+    done = imprint("check", data, *RAW)
+    assert done.code == 1
+    outliers, unreadable = done.out[done.out.index("Outliers: ") :].split("Unreadable inputs: 1")
+    assert re.search(r"^down/odd.png +down *$", outliers, re.MULTILINE)
+    assert re.search(r"^down/!bad.png +the file is empty *$", unreadable, re.MULTILINE)
+
+
 def test_check_compares_both_parts(imprint, tmp_path):
     data = tmp_path / "both"
     draw(data / "train", ["across", "down"])

@@ -51,6 +51,9 @@ def test_predict_in_all_forms(fitted, imprint, tmp_path):
     assert [line.split(",")[9] for line in lines[1:]] == [answer["label"] for answer in answers]
     shown = imprint("predict", "m.imprint", table).out
     assert answers[0]["label"].replace("|", ", ") in shown
+    assert any(len(answer["labels"]) > 1 for answer in answers)
+    for answer, line in zip(answers, shown.splitlines()[2:]):
+        assert all(line.count(one["label"]) == 1 for one in answer["top"])
     rejected = json.loads(imprint("predict", "m.imprint", table, "--json", "--unknown", "1").out)[1]
     assert (rejected["label"], rejected["labels"]) == (None, []) or rejected["known"] == 1
     imprint("predict", "m.imprint", table, "--sort-into", "out").refused("--sort-into", "one label each")

@@ -43,18 +43,16 @@ def command(
     check_engine(engine)
     cores = (network.threads or 1) if engine == "ray" else network.threads  # Ray starts one process per core of a node
     embedder = BackboneEmbedder(network.backbone, True, network.device, cores)
-    arrays: dict[str, Any] = {}
-    sizes, skipped = dict[str, int](), list[Skipped]()
+    arrays, skipped = dict[str, Any](), list[Skipped]()
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
         for name, split in zip(SPLITS, splits):
             rows = embed_split(embedder, split, bars.embedding(f"Embedding {name}"), engine)
             arrays |= {name: np.asarray(rows.X), f"{name}_labels": rows.y, f"{name}_names": np.array(list(rows.names))}
-            sizes[name] = len(rows.X)
             skipped += rows.skipped
     with atomic_write(output) as f:
         np.savez(f, allow_pickle=False, **arrays)
-    width = arrays["train"].shape[1]
+    sizes, width = {name: len(arrays[name]) for name in SPLITS if name in arrays}, arrays["train"].shape[1]
     if json:
         terminal.emit({"file": str(output), "width": width, "rows": sizes})
     else:

@@ -12,13 +12,13 @@ from typing import Any
 
 from typer import Argument, Option
 
-from imprint import aggregators, generators, recipes
+from imprint import aggregators, datasets, generators, recipes
 from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.suggest import label_next
 from imprint.core.errors import ParameterError
 from imprint.core.files import container
 from imprint.datasets.folder import UNLABELLED
-from imprint.evaluation.labelled_rows import all_splits, gather
+from imprint.evaluation.labelled_rows import gather
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 
@@ -88,7 +88,8 @@ def command(
     if has_test:
         with terminal.progress_bars() as bars:
             nesting = model.embedder.nesting(model.classes_.tolist())
-            test = gather(model, all_splits(data, tree=nesting, **vars(columns))[-1:], bars.embedding("Testing"))
+            split = datasets.load(data, "test", tree=nesting, **vars(columns))
+            test = gather(model, [split], bars.embedding("Testing"))
         tested = models.evaluate(model, test)
         skipped += test.skipped
     models.report(model, output, json, rows, tested)

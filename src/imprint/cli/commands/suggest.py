@@ -24,6 +24,7 @@ from imprint.embeddings import Skipped
 from imprint.evaluation.page import suggestion_page
 from imprint.imprinter import Embedded, Imprinter
 
+DEFAULT_COUNT = 10  # suggested inputs
 UPDATE_EVERY = 10  # questions, after which the model learns the answers and suggests again
 
 
@@ -33,7 +34,7 @@ def command(
         help="A model that `imprint fit` wrote, and the unlabelled inputs: a folder of pictures or sounds, a table of "
         "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
     ),
-    n: int = Option(10, "-n", min=1, help="Number of inputs to suggest."),
+    n: int = Option(DEFAULT_COUNT, "-n", min=1, help="Number of inputs to suggest."),
     ask: bool = Option(False, "--ask", help="Ask for the class of each input, and write each answer as CSV."),
     copy_into: Path | None = Option(
         None, metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."
@@ -99,11 +100,11 @@ def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
     return Suggestions.of(embedded.readable[rows], rows.reasons, embedded.skipped)
 
 
-def label_next(model: Imprinter, folder: Path, n: int = 10) -> Sequence[Skipped]:
+def label_next(model: Imprinter, folder: Path) -> Sequence[Skipped]:
     """Print the inputs of a pool that `imprint fit` suggests to label next; return those that cannot be read."""
     pool, embedded = _embed(model, str(folder), None)
     if len(embedded.X):
-        suggestions = _suggest(model, embedded, n)
+        suggestions = _suggest(model, embedded, DEFAULT_COUNT)
         terminal.note("Label these next:")
         for i, reason in zip(suggestions.tolist(), suggestions.reasons):
             terminal.note(f"  {pool.names[i]}  ({reason})")

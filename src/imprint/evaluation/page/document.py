@@ -20,9 +20,9 @@ from imprint.modalities import Modality
 from imprint.report.html import ICON
 
 WEB = files(__package__) / "web"
-MARK = b'<meta name="generator" content="imprint '
+GENERATOR_TAG = b'<meta name="generator" content="imprint '
 IMPORT = re.compile(r'^import .*? from "\./(\w+)\.js";\n', re.MULTILINE)
-INERT = str.maketrans({character: f"\\u{ord(character):04x}" for character in "&<>"})
+SCRIPT_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "&<>"})
 """Escapes by which JSON cannot end its HTML element."""
 SIDE = 112  # pixels
 MAX_CONTENTS = 400  # maximum number of pictures or texts on one page, so that it stays a few megabytes
@@ -38,7 +38,7 @@ def document(title: str, lead: str, script: str, data: dict[str, Any]) -> str:
         version=escape(__version__),
         icon=ICON,
         style=_text("page.css"),
-        data=json.dumps(data, allow_nan=False, separators=(",", ":")).translate(INERT),
+        data=json.dumps(data, allow_nan=False, separators=(",", ":")).translate(SCRIPT_ESCAPES),
         script=bundle(script),
     )
 
@@ -46,7 +46,7 @@ def document(title: str, lead: str, script: str, data: dict[str, Any]) -> str:
 def is_page(path: Path) -> bool:
     """Whether imprint wrote this file, so that it may be replaced."""
     with open(path, "rb") as f:
-        return MARK in f.read(2000)
+        return GENERATOR_TAG in f.read(2000)
 
 
 def bundle(script: str) -> str:
