@@ -72,7 +72,8 @@ def table(
     """Rows to standard output; the columns named in `right` are numbers and are never cut.
 
     On a narrow terminal, `optional` columns are left out, the last first, until the words of the others fit. Texts wrap
-    between words, but the first column, if it holds `names` or paths, loses its middle instead.
+    between words, or within a word that is too long, but the first column, if it holds paths or other `names`, loses
+    its middle instead.
     """
     from rich import box
     from rich.table import Table
@@ -84,7 +85,7 @@ def table(
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name, width in widths.items():
         whole, justify = name in right or (names and name == columns[0]), "right" if name in right else "left"
-        grid.add_column(name, justify=justify, no_wrap=whole, overflow="ellipsis", width=width)  # type: ignore[arg-type]
+        grid.add_column(name, justify=justify, no_wrap=whole, overflow="fold", width=width)  # type: ignore[arg-type]
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
         shown = shortened(first.plain, widths[columns[0]]) if names else first.plain
         grid.add_row(Text(shown, style=first.style), *others)

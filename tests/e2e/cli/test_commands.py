@@ -68,6 +68,9 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, ph
     folder = imprint("predict", model, photos).out
     assert "dark/1.png" in folder
     assert str(photos) not in folder  # relative to what was given
+    folders = imprint("predict", model, photos / "dark", photos / "light").out
+    assert "\ndark/1.png" in folders
+    assert "\nlight/1.png" in folders
     bad = place / "[blue]bad.png"
     bad.write_bytes(b"")
     assert f"Skipped {bad}: the file is empty." in imprint("predict", model, picture, bad).err

@@ -57,6 +57,20 @@ def test_paths_in_a_single_column_lose_the_middle(printed):
         assert (line[:2], line.rstrip()[-4:]) == (path[:2], path[-4:])
 
 
+def test_no_part_of_a_long_class_name_is_lost(printed):
+    label = "balance_not_updated_after_bank_transfer"
+    row = ["a.csv, row 2: I paid", label, "98.1 %", "b 3.2 %"]
+    lines = printed(["name", "class", "probability", "others"], [row], right=["probability"], names=False)
+    start, end = lines[0].index("class"), lines[0].index("probability")
+    assert "".join(line[start:end].strip() for line in lines[2:]) == label
+
+
+def test_texts_in_the_first_column_are_wrapped_unless_they_are_names(printed):
+    text = "mails.csv, row 17: I was charged twice for the same purchase, and nobody answers my messages about it"
+    lines = printed(["name", "class"], [[text, "a class with a rather long name"]], names=False)
+    assert " ".join(word for line in lines[2:] for word in line[: lines[0].index("class")].split()) == text
+
+
 def test_words_are_not_broken(printed):
     title = "Optical recognition of handwritten digits, merged from several sources and rescaled"
     lines = printed(["name", "classes", "title"], [["digits", 10, title]], right=["classes"])

@@ -6,6 +6,7 @@ together. The exit code is 1 if an input is unreadable.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from imprint.cli import models, options, terminal
 from imprint.evaluation import Inspection, inspect_rows
@@ -47,25 +48,26 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
         [rows.caption(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
         for s in result.mislabelled[:MAX_LISTED]
     ]
-    columns = ["name", "label", "suggested", "score"]
-    _show_table("Labels to check", result.mislabelled, columns, suspects, ", the highest score first")
     copies = []
     for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
         shown = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
         copies += [[rows.caption(path), shown(label_of[path]), number] for path in group[:MAX_LISTED]]
     differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
-    _show_table("Groups of duplicates", result.duplicates, ["name", "label", "group"], copies, differing)
     outliers = [[rows.caption(path), label_of[path]] for path in result.outliers[:MAX_LISTED]]
-    _show_table("Outliers", result.outliers, ["name", "label"], outliers)
     unreadable = [[rows.relative(one["path"]), one["reason"]] for one in result.unreadable[:MAX_LISTED]]
-    _show_table("Unreadable inputs", result.unreadable, ["name", "reason"], unreadable)
-
-
-def _show_table(
-    title: str, problems: Sequence[object], columns: Sequence[str], rows: Sequence[Sequence[object]], remark: str = ""
-) -> None:
-    """The first problems of one kind below their number; nothing if there are none."""
-    if problems:
-        listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
-        terminal.heading(f"{title}: {len(problems):,}{remark}{listed}")
-        terminal.table(columns, rows, right=["score", "group"])
+    tables: list[tuple[str, Sequence[object], list[str], list[list[Any]]]] = [
+        (
+            "Labels to check: {:,}, the highest score first",
+            result.mislabelled,
+            ["label", "suggested", "score"],
+            suspects,
+        ),
+        (f"Groups of duplicates: {{:,}}{differing}", result.duplicates, ["label", "group"], copies),
+        ("Outliers: {:,}", result.outliers, ["label"], outliers),
+        ("Unreadable inputs: {:,}", result.unreadable, ["reason"], unreadable),
+    ]
+    for title, problems, columns, lines in tables:
+        if problems:
+            listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
+            terminal.heading(title.format(len(problems)) + listed)
+            terminal.table(["name", *columns], lines, right=["score", "group"], names=not rows.kind.typed)

@@ -88,7 +88,7 @@ def command(
         _write_csv(answers, [{"path": answer["path"]} for answer in answers], range(len(answers)))
     else:
         captions = models.captions(split, arguments)
-        _show(answers, [captions[i] for i in readable], model.measure, unknown)
+        _show(answers, [captions[i] for i in readable], model, unknown)
     if sort_into is not None:
         copied = files.copy_files(((a["path"], files.folder_of(sort_into, _class_of(a))) for a in answers), link)
         terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
@@ -107,8 +107,9 @@ def _class_of(answer: dict[str, Any]) -> object:
     return f"{NONE}/{answer['node']['label']}" if answer.get("node") else NONE
 
 
-def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
+def _show(answers: list[dict[str, Any]], captions: Sequence[str], model: Imprinter, unknown: float | None) -> None:
     known = [] if answers[0]["known"] is None else ["known"]
+    measure, are_paths = model.measure, not model.embedder.kind.typed
     rows, reasons, (title, meaning) = [], [], MEASURES[measure]
     for caption, answer in zip(captions, answers):
         label, probability, others = _described(answer)
@@ -116,10 +117,11 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         for r in answer.get("why", []):
             value = f"{r[measure]:{'+' if measure == 'weight' else ''}.3f}"
             reasons.append([caption, terminal.brief(r["label"]), value, r["picture"] or "(not stored)"])
-    terminal.table(["name", "class", "probability", *known, "others"], rows, right=["probability", *known])
+    columns = ["name", "labels" if model.state.head.tags else "class", "probability", *known, "others"]
+    terminal.table(columns, rows, right=["probability", *known], names=are_paths)
     if reasons:
         terminal.write("\n")
-        terminal.table(["name", "proxy of", title, "closest training input"], reasons, right=[title])
+        terminal.table(["name", "proxy of", title, "closest training input"], reasons, right=[title], names=are_paths)
         terminal.note(f"{title}: {meaning}.")
     if unknown is not None and any(answer["label"] is None for answer in answers):
         terminal.note(KNOWN.format(unknown, 100 * unknown))

@@ -72,7 +72,8 @@ def command(
         terminal.write_csv([list(columns), *zip(*columns.values())])
     else:
         captions = models.captions(pool, [path])
-        terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
+        rows = [(captions[i], reason) for i, reason in zip(numbers, reasons)]
+        terminal.table(["name", "reason"], rows, names=not pool.kind.typed)
     if page is not None:
         models.write_page(page, suggestion_page(f"Label these of {path} next", pool, suggestions))
     if copy_into is not None:
