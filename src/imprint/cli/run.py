@@ -70,9 +70,10 @@ def _explain(error: Any) -> None:
         sys.stderr.write(f"{context.get_help()}\n")
         return
     parameter, option = getattr(error, "param", None), getattr(error, "option_name", None)
-    sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
-    if option in ("-o", "--output") and "csv" in {p.name for p in context.command.params}:
-        sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
+    if context is not None:  # it is None if an option lacks its value
+        sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
+        if option in ("-o", "--output") and "csv" in {p.name for p in context.command.params}:
+            sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
     if kind == "MissingParameter" and parameter is not None:
         option_name = parameter.opts[:1] if parameter.param_type_name == "option" else []
         name = " ".join(filter(None, [*option_name, parameter.metavar]))

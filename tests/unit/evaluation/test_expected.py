@@ -1,13 +1,14 @@
 """What `imprint fit` reports about the model."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from imprint import Imprinter
 from imprint.core.errors import SmallSampleWarning
-from imprint.evaluation.evaluation import describe_expected
+from imprint.evaluation.evaluation import _weaknesses, describe_expected
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +54,14 @@ def test_a_class_with_one_row_needs_more():
     X, y = blobs([20, 20, 1], 0.1)
     lines, _ = described(X, y)
     assert lines[-1] == "To improve: add pictures of class 2 (1 now, too few to measure recall)."
+
+
+def test_the_smaller_of_two_classes_with_the_same_recall_needs_more():
+    true, winners = np.repeat([0, 1, 2], [4, 2, 6]), np.array([0, 0, 1, 2, 1, 0, *[2] * 6])
+    answers = SimpleNamespace(
+        classes=["a", "b", "c"], true=true, winners=winners, assessed=np.ones(12, bool), weight=np.ones(12)
+    )
+    assert _weaknesses(answers, 0.75, "texts")[-1] == "To improve: add texts of b (2 now, recall 50.0 %)."
 
 
 def test_what_cannot_be_estimated_is_said():
