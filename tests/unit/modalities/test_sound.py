@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import UnreadableInput, load, load_files
 from imprint.modalities import modality
 
@@ -115,3 +115,18 @@ def test_sounds_given_one_by_one(tmp_path):
     (tmp_path / "a.png").touch()
     with pytest.raises(FileError, match="pictures and sounds cannot be read together"):
         load_files([one, tmp_path / "a.png"])
+
+
+def test_samples_as_arrays_are_checked():
+    convert, samples = modality("sound").convert, WAVE.astype(np.float32)
+    assert convert(samples).rate == 16_000
+    recording = convert((samples, 8000))
+    np.testing.assert_array_equal(recording.samples, samples)
+    assert recording.rate == 8000
+    with pytest.raises(ParameterError, match="A sound must be samples, or samples and their rate, not str"):
+        convert("a.wav")
+    for wrong in (WAVE, samples[:0], samples.reshape(2, -1), np.full(3, np.nan, np.float32)):
+        with pytest.raises(
+            ParameterError, match=r"samples of a sound must be finite float32 \(n,\), n >= 1, not float"
+        ):
+            convert(wrong)
