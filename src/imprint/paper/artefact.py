@@ -120,7 +120,7 @@ def write_json(path: Path, values: Any) -> None:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Is called with what is being measured, how many measurements are done, and how many there are."""
+"""Called with the name of the measurements, the number of those that are done, and the number of all."""
 
 
 class Finding(NamedTuple):

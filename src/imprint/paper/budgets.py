@@ -77,7 +77,8 @@ class LowData(Artefact):
         return role_study(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
 
     def show(self, results: Results) -> Section:
-        scores, group, shots = self.scores(results), results.setting.benchmark, np.array(_shots(results.setting))
+        scores, group = self.scores(results), results.setting.benchmark
+        shots = np.array(_shots(results.setting))
         shape = len(group.backbones), len(group.datasets), len(shots), len(SHOT_SEEDS)
         methods, titles = _shot_methods(results.setting), list(group.backbones)
         curves = {label: scores.of(method).reshape(shape) for label, (method, _) in methods.items()}
@@ -133,7 +134,8 @@ def check_shots(start: Mapping[str, int | None], most: int) -> dict[str, Finding
         if not set(datasets) <= set(start):
             return Finding(Verdict.UNTESTABLE, "a data set is missing")
         holds = all((start[d] or np.inf) <= rows for d in datasets)
-        return Finding(holds, ", ".join(f"{d} from {start[d]}" if start[d] else f"{d} {never}" for d in datasets))
+        shown = (f"{d} from {start[d]}" if start[d] else f"{d} {never}" for d in datasets)
+        return Finding(holds, ", ".join(shown))
 
     return {
         "overtakes": Finding(None not in start.values(), f"some k > 1 is above from n = ({shown})"),
@@ -204,7 +206,8 @@ def _tables(published: Values, here: Values) -> list[TextTable]:
         return f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
 
     curves = ((k, *(cell for d in here for cell in cells(d, k))) for k in map(str, K))
-    single = ((f"{n}, {d}", *cells(d, n)) for n in SINGLE for d in here if not np.isnan(published[d][n]))
+    known = [(name, d) for name in SINGLE for d in here if not np.isnan(published[d][name])]
+    single = ((f"{name}, {d}", *cells(d, name)) for name, d in known)
     head = ("k", *(f"{d}, {column}" for d in here for column in COLUMNS))
     return [TextTable(head, tuple(curves)), TextTable(("", *COLUMNS), tuple(single))]
 

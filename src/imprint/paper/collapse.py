@@ -23,6 +23,8 @@ NAME = "collapse"
 FEWEST = 8  # points for a fit
 Sets = Mapping[str, Mapping[str, float]]
 """NC1 by backbone and data set."""
+Fits = Mapping[str, GainFit | None]
+"""The fit of the gain to NC1 by region; None if the points are too few, or have all the same gain."""
 
 
 def measurements(setting: Setting) -> Iterator[tuple[str, str, str, str]]:
@@ -52,28 +54,31 @@ def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report:
         report("Neural collapse", i + 1, len(every))
 
 
-def _measured(results: Results, split: str, kind: str) -> dict[str, dict[tuple[str, str], float]]:
-    """NC1 on the training or the test rows: by backbone, then by data set and task."""
-    values, nc1_of = results.measured(NAME), dict[str, dict[tuple[str, str], float]]()
+def _measured(results: Results, split: str, kind: str) -> Iterator[tuple[str, str, float]]:
+    """Backbone, data set and NC1 of what was measured on training or on test rows; `kind` is "nc1" or "published"."""
+    values = results.measured(NAME)
     for at in measurements(results.setting):
-        backbone, dataset, task, _ = at
-        if at[3] == split and " / ".join(at) in values:
-            nc1_of.setdefault(backbone, {})[dataset, task] = values[" / ".join(at)][kind]
-    return nc1_of
+        key = " / ".join(at)
+        if at[3] == split and key in values:
+            yield at[0], at[1], values[key][kind]
 
 
 def set_values(results: Results, kind: str = "nc1") -> Sets:
     """NC1 of the whole ten-class sets by backbone and data set; raises `NotRunError` if there is none."""
-    sets = _measured(results, "train", kind)
+    sets: dict[str, dict[str, float]] = {}
+    for backbone, dataset, value in _measured(results, "train", kind):
+        sets.setdefault(backbone, {})[dataset] = value
     if not sets:
         raise NotRunError(f"{results.folder}: NC1 of the ten-class sets has not been measured.")
-    return {b: {dataset: value for (dataset, _), value in of_b.items()} for b, of_b in sets.items()}
+    return sets
 
 
 def map_values(results: Results, kind: str = "nc1") -> dict[str, Array]:
     """NC1 of the "d in 1" maps of every backbone for which all were measured.  # (d, map)"""
-    shape, maps = (len(D), MAPS), _measured(results, "test", kind)
-    return {b: np.reshape(list(v.values()), shape) for b, v in maps.items() if len(v) == len(D) * MAPS}
+    maps: dict[str, list[float]] = {}
+    for backbone, _, value in _measured(results, "test", kind):
+        maps.setdefault(backbone, []).append(value)
+    return {b: np.reshape(v, (len(D), MAPS)) for b, v in maps.items() if len(v) == len(D) * MAPS}
 
 
 class CollapseFigure(Artefact):
@@ -192,8 +197,8 @@ def published_gain_points() -> list[Point]:
     return maps + [Point(b, False, v, gains[b, d]) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 
 
-def fits_by_region(points: Sequence[Point]) -> Mapping[str, GainFit | None]:
-    """The fit of the points in several regions; None if they are too few, or have all the same gain."""
+def fits_by_region(points: Sequence[Point]) -> Fits:
+    """The fit of the points in several regions."""
     regions = {
         "all": points,
         "d in 1": [p for p in points if p.filled],
@@ -208,8 +213,8 @@ def fits_by_region(points: Sequence[Point]) -> Mapping[str, GainFit | None]:
     return fits
 
 
-def check_gain(here: Mapping[str, GainFit | None], published: Mapping[str, GainFit | None]) -> dict[str, Finding]:
-    """Test whether the gain rises with NC1, given the fits by region."""
+def check_gain(here: Fits, published: Fits) -> dict[str, Finding]:
+    """Test whether the gain rises with NC1."""
     holds, figures = _rises(published["NC1 > 1"])
     large = holds, f"{figures}; the paper's own points give ρ = 0.05, p = 0.79"
     return {

@@ -24,7 +24,10 @@ KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
 SETS = ("benchmark", "combined")  # roles of the ten-class sets
 SHOWN = (0, 4, 14)  # indices in K
-ONE_AND_BEST = {KMEANS: ("mean", "k-means, best k"), K_LEAST_SQUARES: ("least squares", "k-least-squares, best k")}
+ONE_AND_BEST = {
+    KMEANS: ("mean", "k-means, best k"),
+    K_LEAST_SQUARES: ("least squares", "k-least-squares, best k"),
+}
 """By method: the names of the lines with one proxy and with the best number."""
 TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
@@ -105,8 +108,8 @@ class ModeCurves(Artefact):
         return curve_studies(setting, self.method)
 
     def show(self, results: Results) -> Section:
-        curves, sets, setting = map_curves(results, self.method), set_curves(results, self.method), results.setting
-        panels = []
+        curves, sets = map_curves(results, self.method), set_curves(results, self.method)
+        setting, panels = results.setting, []
         for b, values in curves.items():
             lines = [
                 Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
@@ -159,7 +162,9 @@ class BestK(Artefact):
             for b, values in map_curves(results, method).items():
                 means = values.mean(axis=1)  # (d, k, seeds)
                 best_k = means.mean(axis=2).argmax(axis=1)
-                lines.setdefault(b, {}).update({one: means[:, 0], best: means[np.arange(len(D)), best_k]})
+                of_backbone = lines.setdefault(b, {})
+                of_backbone[one] = means[:, 0]
+                of_backbone[best] = means[np.arange(len(D)), best_k]
         panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
         return self.make_section(results, [self.picture(svg)], _check_best_k(lines))

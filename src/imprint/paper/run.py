@@ -89,7 +89,8 @@ def batches(studies: Iterable[Study]) -> list[list[Study]]:
         for i in range(0, len(study.tasks), BATCH):
             part = replace(study, recipes=tuple(dict.fromkeys(texts)), tasks=study.tasks[i : i + BATCH])
             batch = [*batches[-1], part]
-            if sum(len(s.tasks) for s in batch) <= BATCH and len({(s.name, s.seeds, s.shots) for s in batch}) == 1:
+            shared = {(s.name, s.seeds, s.shots) for s in batch}
+            if len(shared) == 1 and sum(len(s.tasks) for s in batch) <= BATCH:
                 batches[-1] = batch
             else:
                 batches.append([part])

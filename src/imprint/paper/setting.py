@@ -106,7 +106,8 @@ def discover(
     path = Path(folder)
     if not path.is_dir():
         raise FileError(f"There is no folder {path}.")
-    classes = {tuple(p.stem.rsplit("-", 1)): sizes for p in sorted(path.glob("*-*.npz")) if (sizes := _class_sizes(p))}
+    sizes_of = {tuple(file.stem.rsplit("-", 1)): _class_sizes(file) for file in sorted(path.glob("*-*.npz"))}
+    classes = {pack: sizes for pack, sizes in sizes_of.items() if sizes}
     if not classes:
         raise FileError(f"{path} has no packs BACKBONE-DATASET.npz.")
     for kind, asked, known in zip(("backbone", "data set"), (backbones, datasets), map(set, zip(*classes))):

@@ -61,7 +61,8 @@ class TableResult:
 
     def alike(self, rows: Sequence[str]) -> Finding:
         """Whether no two of the rows differ significantly."""
-        pairs, means = [self.comparison.pair(*two) for two in combinations(rows, 2)], [self.means[row] for row in rows]
+        pairs = [self.comparison.pair(*two) for two in combinations(rows, 2)]
+        means = [self.means[row] for row in rows]
         smallest_p = f"smallest adjusted p {min(pair.adjusted for pair in pairs):.2g}"
         figures = f"means within {max(means) - min(means):.2f} points, {smallest_p}"
         return Finding(self.decide(not any(pair.significant for pair in pairs)), figures)

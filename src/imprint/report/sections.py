@@ -145,18 +145,21 @@ def line_breaks(text: str) -> str:
     return BREAKABLE.sub(r"\g<0><wbr>", escape(UNBREAKABLE.sub("\N{NON-BREAKING HYPHEN}", text)))
 
 
+Verdicts = dict[str, tuple[Verdict, str]]
+"""The verdicts on a claim with the figures behind them, by run, and by `PUBLISHED`."""
+
+
 @dataclass(frozen=True)
 class Claims:
     """Claims, each once, with the verdicts of several runs and of the published results."""
 
     runs: Sequence[str]
-    verdicts: Mapping[tuple[str, str], dict[str, tuple[Verdict, str]]]
-    """By artefact and claim: the verdict with the figures behind it, by run, and by `PUBLISHED`."""
+    verdicts: Mapping[tuple[str, str], Verdicts]  # by the name of the artefact and the text of the claim
 
     @classmethod
     def of(cls, shown: Iterable[Shown], runs: Iterable[Run]) -> "Claims":
         """The claims in the order of the sections; all runs have the same published figures."""
-        verdicts: dict[tuple[str, str], dict[str, tuple[Verdict, str]]] = {}
+        verdicts: dict[tuple[str, str], Verdicts] = {}
         for run, section in (pair for sections in shown for pair in sections):
             for claim in section.claims:
                 by_source = verdicts.setdefault((section.name, claim.text), {})
