@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
+from imprint.core.arrays import is_torch
+from imprint.core.errors import ParameterError
 
 torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
 RNG = np.random.default_rng(0)
@@ -50,3 +52,15 @@ def test_a_tensor_that_is_negated_only_in_name_is_read():
     assert lazy.is_neg()
     clf = ImprintClassifier(generator="mean").fit(X, Y)
     assert np.array_equal(clf.predict(lazy).numpy(), clf.predict(X))
+
+
+def test_rows_on_a_gpu_determine_the_number_of_columns(monkeypatch):
+    """The checks of tensors on a GPU, which scikit-learn does not make, run here on tensors of the CPU."""
+    monkeypatch.setattr("imprint.estimator.base.on_gpu", is_torch)
+    clf = ImprintClassifier(generator="mean").fit(torch.from_numpy(X), Y)
+    assert clf.n_features_in_ == 6
+    for rows in (X[:, :5], torch.from_numpy(X[:, :5])):
+        with pytest.raises(ParameterError, match="X has 5 features, but ImprintClassifier is expecting 6"):
+            clf.predict(rows)
+    with pytest.raises(ParameterError, match="X must be finite rows"):
+        clf.predict(torch.full((1, 6), torch.nan))

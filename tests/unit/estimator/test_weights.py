@@ -20,6 +20,16 @@ def test_a_row_of_weight_two_equals_the_row_given_twice(generator, aggregator):
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("generator", ["all", "mean"])
+def test_weights_of_rows_that_arrive_later_count_too(generator):
+    first = np.arange(200) < 100
+    repeats = TWICE.astype(int)
+    model = ImprintClassifier(generator=generator).fit(X[first], Y[first], sample_weight=TWICE[first])
+    model.partial_fit(X[~first], Y[~first], sample_weight=TWICE[~first])
+    repeated = ImprintClassifier(generator=generator).fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
+    np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), rtol=1e-6, atol=1e-9)
+
+
 def test_copies_and_weights_calibrate_alike():
     copies = np.repeat(np.arange(200), TWICE.astype(int))
     weighted = ImprintClassifier(generator="all", calibrate=True).fit(X, Y, sample_weight=TWICE)

@@ -439,3 +439,14 @@ def test_flat_classes_stay_flat_in_the_classifier(tmp_path):
             flat.forget("animal")
     nested = Imprinter(calibrate=False).fit((X, y)).classifier
     assert nested.forget("animal").classes_.tolist() == ["sky", "tree"]
+
+
+def test_a_model_from_a_head_uses_the_loaded_backbone(monkeypatch):
+    backbone = backbones.load("raw")
+    fitted = Imprinter("raw", recipe="janson2022", calibrate=False).fit(
+        ([picture(20, 1), picture(230, 1)], ["dark", "light"])
+    )
+    monkeypatch.setattr("imprint.backbones.load", None)
+    model = Imprinter.of_head("raw", backbone, fitted.state.head, {})
+    assert model.predict([picture(25, 2)]).tolist() == ["dark"]
+    assert model.backbone is backbone
