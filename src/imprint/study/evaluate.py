@@ -203,10 +203,10 @@ def _query_groups(splits: Sequence[TaskSplit]) -> Iterator[tuple[Array, list[Tas
     belongs = np.zeros((last + 1, len(splits)), dtype=bool)
     for i, split in enumerate(splits):
         belongs[split.rows, i] = True
-    patterns, pattern = np.unique(np.packbits(belongs, axis=1), axis=0, return_inverse=True)
-    for rows in (np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))):
-        if belongs[rows[0]].any():
-            yield rows, [splits[i] for i in np.flatnonzero(belongs[rows[0]]).tolist()]
+    patterns, pattern = np.unique(belongs, axis=0, return_inverse=True)
+    for i, is_member in enumerate(patterns):
+        if is_member.any():
+            yield np.flatnonzero(pattern.ravel() == i), [splits[s] for s in np.flatnonzero(is_member).tolist()]
 
 
 def _by_best_score(queries: Array, rows: Array, tables: Sequence[DecisionTable]) -> None:

@@ -1,5 +1,6 @@
 """Grids of methods: every combination of components, stored as a table of integer codes; checks of a study's keys."""
 
+import json
 import math
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,11 +127,11 @@ class Declaration:
     def __post_init__(self) -> None:
         for f in fields(self):
             types, least, is_list = f.metadata["types"], f.metadata["least"], isinstance(f.default, tuple)
-            given, call = getattr(self, f.name), f"{type(self).__name__}({f.name}="
-            values = tuple(given) if isinstance(given, tuple | list) and is_list else (given,)
+            value, call = getattr(self, f.name), f"{type(self).__name__}({f.name}="
+            values = tuple(value) if isinstance(value, tuple | list) and is_list else (value,)
             for v in values:
-                fits = isinstance(v, types) and not isinstance(v, bool)
-                if not fits or (least is not None and not least <= v < 2**63):
+                is_legal = isinstance(v, types) and not isinstance(v, bool)
+                if not is_legal or (least is not None and not least <= v < 2**63):
                     shown = f"[{reprlib.repr(v)}]" if is_list else reprlib.repr(v)
                     raise ParameterError(f"{call}{shown}): {f.name} must be {f.metadata['rule']}.")
             if f.metadata["needed"] and not values:
@@ -159,13 +160,8 @@ class Declaration:
     def to_json(self) -> dict[str, Any]:
         """The keys with JSON values, which `of` reads."""
         values = {name: getattr(self, name) for name in self.names()}
-        return {name: [*map(_to_json, v)] if isinstance(v, tuple) else v for name, v in values.items()}
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, Declaration):
-        return value.to_json()
-    return str(value) if isinstance(value, Component) else value
+        as_json = json.dumps(values, default=lambda v: v.to_json() if isinstance(v, Declaration) else str(v))
+        return dict(json.loads(as_json))
 
 
 def _component(part: str, default: str) -> Any:

@@ -88,16 +88,16 @@ class KernelDecisions:
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
         for d in decisions:
             by_aggregator[cast(Kernel, d.aggregator)].append(d)
-        about = proxies.weights.astype(np.float64)
-        about -= about.mean(axis=0)
-        products = np.asarray(dsyrk(1.0, about.T, trans=True)).T  # (p, p) the lower triangle of about @ about.T
-        lengths = squared_norms(about)
+        centred = proxies.weights.astype(np.float64)
+        centred -= centred.mean(axis=0)
+        products = np.asarray(dsyrk(1.0, centred.T, trans=True)).T  # (p, p) the lower triangle of centred @ centred.T
+        lengths = squared_norms(centred)
         for aggregator, same_system in by_aggregator.items():
-            s = self._scale(same_system[0])
-            rate = aggregator.gamma / s
+            scale = self._scale(same_system[0])
+            rate = aggregator.gamma / scale
             out = np.empty_like(products) if aggregator is not next(reversed(by_aggregator)) else products
             K = _gram(products, lengths, rate, out)
-            np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, s))
+            np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, scale))
             weights = class_weights(proxies, aggregator.balance)
             by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
             narrow = self.queries.dtype == np.float32 and _precise_in_float32(rate * lengths.max(), by_class)

@@ -86,7 +86,7 @@ def plan(
     texts, kind = methods.encoded(), methods.map_part("generator", type)
     task_texts = tuple(dict.fromkeys(text for one in studies for text in one.task_texts))
     seeds = tuple(dict.fromkeys(seed for one in studies for seed in one.seeds))
-    fingerprints, count, left_out, units = {}, 0, 0, []
+    fingerprints, count, units = {}, 0, []
     for backbone, dataset in dict.fromkeys(pack for one in studies for pack in product(one.backbones, one.datasets)):
         data, experiments = source.open(backbone, dataset), []
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
@@ -95,9 +95,9 @@ def plan(
                 task, seed = [task_texts.index(t) for t in one.task_texts], [seeds.index(s) for s in one.seeds]
                 points = np.stack(np.meshgrid(task, method, seed, indexing="ij"), axis=-1)  # (tasks, methods, seeds, 3)
                 experiments.append(points[_possible(one, data, f"{backbone}, {dataset}")].reshape(-1, 3))
-                count, left_out = count + len(experiments[-1]), left_out + points.size // 3 - len(experiments[-1])
-        distinct = np.concatenate(experiments)
-        distinct = distinct[factorize(*distinct.T)[0]]
+        together = np.concatenate(experiments)
+        count += len(together)
+        distinct = together[factorize(*together.T)[0]]
         for generator in dict.fromkeys(kind.tolist()):
             todo = distinct[kind[distinct[:, 1]] == generator]
             keys = experiment_keys(data.fingerprint, task_texts, texts, seeds, todo)
@@ -107,7 +107,8 @@ def plan(
                 of_kind, todo = methods.take(used), todo[missing].astype(np.int32)
                 names = (source, backbone, dataset, data.fingerprint, task_texts, of_kind, seeds)
                 units.append(Unit(*names, todo, b"".join(compress(keys, missing)), _work(of_kind, todo, data)))
-    return Plan(count, left_out, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
+    named = sum(len(one.instances) * len(one.methods) * len(one.seeds) for one in studies)
+    return Plan(count, named - count, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
 
 
 def experiment_keys(

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from imprint.core import __version__
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write, exclusive, read_note, remove_partials, write_note
+from imprint.core.files.atomic import atomic_write, exclusive, make_folder, read_note, remove_partials, write_note
 from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
@@ -43,16 +43,16 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for one run; the lock ends with the process."""
-        folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
-        with reporting("write", self.folder):
-            for folder in folders:
-                folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             with suppress(FileNotFoundError):
                 read_note(self.folder / MANIFEST, {"format": int})
         except FileError:
             rule = "it is not the manifest of a study, or is damaged; choose another folder, or delete the file"
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
+        folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
+        for folder in folders:
+            make_folder(folder)
         with exclusive(self.folder / LOCK, self._refuse):
             for folder in folders:
                 remove_partials(folder)

@@ -173,6 +173,7 @@ def test_somebody_elses_manifest_is_not_written_over(tmp_path, content):
     with pytest.raises(FileError, match=r"Cannot write .*manifest\.json: it is not the manifest of a study"):
         run(STUDY, tmp_path, source=SOURCE, workers=1)
     assert (tmp_path / "manifest.json").read_text() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_only_our_own_halves_are_removed(tmp_path):

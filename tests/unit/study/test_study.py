@@ -1,5 +1,7 @@
 """Studies against the plain path: a fresh classifier for every experiment."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
@@ -7,12 +9,22 @@ from sklearn.metrics import accuracy_score, f1_score
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.core.component import PARTS
 from imprint.kernels import cpu
+from imprint.normalisers._base import Normaliser
 from imprint.study import Grid, Held, Study, evaluate, plan, run
 from imprint.study.proxies import UnitProxies
 from imprint.study.work_graph import build
 from tests.contract.minimal import Closest, Corners, Halve
 
-OWN = {str(component): component for component in (Halve(), Corners(), Closest())}
+
+@dataclass(frozen=True, kw_only=True)
+class Reverse(Normaliser):
+    """Reverses the columns: unlike `l2`, it changes the direction of rows."""
+
+    def apply(self, X, reference=None):
+        return X[:, ::-1].copy()
+
+
+OWN = {str(component): component for component in (Halve(), Reverse(), Corners(), Closest())}
 """Components that no list in the library can know."""
 
 
@@ -127,7 +139,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
         norm_pre=["l2", Halve()],
         generator=["kmeans(k=3)", Corners()],
         norm_post=["none", "quantile", Halve()],
-        norm_inf=["l2", Halve()],
+        norm_inf=["l2", Reverse()],
         aggregator=["max", "nearest(m=2)", Closest()],
     )
     study = Study(backbones="a", datasets="one", tasks=["all", "odd"], seeds=[3, 4], grid=grid)
