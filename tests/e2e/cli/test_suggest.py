@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -196,6 +197,8 @@ def test_wrong_usage(imprint, model, pool, tmp_path):
     imprint("suggest", tmp_path / "missing").refused("missing")
     np.save(tmp_path / "pool.npy", np.eye(3, dtype=np.float32))
     imprint("suggest", "pool.npy", "--copy-into", tmp_path / "x").refused("--copy-into")
+    shutil.make_archive(str(tmp_path / "photos"), "zip", pool)
+    imprint("suggest", "photos.zip", "--copy-into", tmp_path / "x", "--backbone", "raw").refused("--copy-into", ".zip")
     imprint("suggest", model, "pool.npy").refused("reads pictures")
 
 

@@ -19,7 +19,6 @@ from imprint.active.suggestions import PreparedPool
 from imprint.cli import files, models, options, terminal
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
-from imprint.datasets.files import FileInputs
 from imprint.embeddings import Skipped
 from imprint.evaluation.page import suggestion_page
 from imprint.imprinter import Embedded, Imprinter
@@ -56,8 +55,8 @@ def command(
     pool, embedded = _embed(model, path, text_column)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
-    if copy_into is not None and not isinstance(pool.inputs, FileInputs):
-        raise ParameterError("--copy-into: the inputs of a table are not files that can be copied.")
+    if copy_into is not None and not os.path.isfile(pool.names[0]):
+        raise ParameterError("--copy-into: the inputs of a table or .zip are not files that can be copied.")
     if ask:
         _Questions(model, pool, embedded, copy_into).ask(n)
         return terminal.skipped(embedded.skipped)
