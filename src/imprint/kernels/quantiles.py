@@ -49,7 +49,8 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import quantiles as compiled
 
-        compiled.targets_in_turn(pool, np.array(sizes, dtype=np.int64), levels, targets)
+        space = np.concatenate([pool, np.empty(d * sum(sizes), dtype=pool.dtype)])
+        compiled.targets_in_turn(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)
