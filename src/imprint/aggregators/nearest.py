@@ -8,7 +8,7 @@ from imprint.core.arrays import Resident, in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
-from imprint.kernels.decisions import SMALLEST, distance_votes, uniform_votes
+from imprint.kernels.decisions import DISTANCE_OFFSET, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means
 from imprint.kernels.scores import shares
@@ -79,7 +79,7 @@ class Nearest(Aggregator):
         classes = g.constant(np.arange(proxies.n_classes), np.int64)
         votes = g.cast(g.add("Equal", labels, classes), np.float64)  # (n, m, C)
         if self.weighting == "distance":
-            inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(SMALLEST, np.float64)))
+            inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(DISTANCE_OFFSET, np.float64)))
             total = g.reduce("ReduceSum", g.add("Mul", votes, g.unsqueeze(inverse, 2)), 1)
             share = g.cast(g.add("Div", total, g.reduce("ReduceSum", total, 1, keep=True)), dtype)
             return share, share

@@ -16,7 +16,7 @@ from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import centred_moments, exact_products, squared_norms
 
 SLICE = 128
-SERIAL = 2**25  # multiplications that take less time than starting threads
+SERIAL_WORK = 2**25  # multiplications that take less time than starting threads
 QUERIES, PROXIES = 512, 1024  # whose kernels are held at a time by every core
 DEVICE_KERNELS = 2**27  # kernels held at a time on a GPU
 MODERATE = 1e12  # rates up to which, and from the inverse of which, squares are far from the limits of float32
@@ -68,7 +68,7 @@ def kernel_rows(left: Any, right: Any) -> Any:
         with exact_products(left):
             return kernel(left, right)
     out = np.empty((len(left), len(right)), dtype=left.dtype)
-    step = SLICE if len(left) * right.size > SERIAL else max(1, len(left))
+    step = SLICE if len(left) * right.size > SERIAL_WORK else max(1, len(left))
 
     def fill(rows: slice) -> None:
         np.matmul(left[rows], right.T, out=out[rows])

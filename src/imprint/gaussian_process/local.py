@@ -21,7 +21,7 @@ NEIGHBOURS = 256
 """Proxies in the system of a query, at least those of two classes."""
 PADDING_NOISE = 1e12  # noise of the padding of classes with fewer proxies than others
 NOISE_FOR_FLOAT32 = 1e-3  # noise from which kernels of float32 proxies are computed in float32
-HELD = 2**24  # kernels held at a time
+BLOCK_KERNELS = 2**24  # kernels held at a time
 SYSTEMS = 16  # systems held at a time
 
 
@@ -78,7 +78,7 @@ class LocalProcess:
     def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
         """Per query: the proxies of its system, their weights in the scores, the doubt.  # (q, m), (q, m), (q,)"""
         Q = like(Q, self.weights)
-        step = max(1, HELD // self.n_classes)
+        step = max(1, BLOCK_KERNELS // self.n_classes)
         with one_blas_thread():
             chosen = np.concatenate([self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)])
 

@@ -31,7 +31,7 @@ ROWS = 2048  # proxies whose kernels are computed together, a block
 JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
 STEPS = 12
 TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
-HELD = 2**28  # kernels that are held; more are computed again in every step
+STORED_KERNELS = 2**28  # kernels that are held; more are computed again in every step
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class _Kernels:
         self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
         self.lifted = cast(lifted, "float32")
         self.blocks = blocks(len(weights), ROWS)
-        fits = len(weights) * len(lifted) <= HELD
+        fits = len(weights) * len(lifted) <= STORED_KERNELS
         self.stored = [self._block(rows) for rows in self.blocks] if fits else None
 
     def _block(self, rows: slice) -> Any:

@@ -9,7 +9,7 @@ from imprint.core.arrays import is_torch
 from imprint.core.types import Array
 from imprint.kernels import cpu
 
-SMALLEST = 1e-10  # added to distances before they are inverted
+DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted
 
 
 class Counts(NamedTuple):
@@ -78,7 +78,7 @@ def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
     >>> distance_votes(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
     [[0.75], [0.25]]
     """
-    votes = _sums_by_class(1 / (distances + SMALLEST), labels, n_classes)
+    votes = _sums_by_class(1 / (distances + DISTANCE_OFFSET), labels, n_classes)
     return votes / votes.sum(axis=0)
 
 

@@ -11,9 +11,9 @@ from imprint.kernels.rows import recompute_close, squared_distances, squared_nor
 
 MEMORY = 256 * 2**20
 BLOCK = 256  # rows whose distances are computed together
-CLOSE = 1e-3
+CLOSE_SHARE = 1e-3
 """Squared distances below this share of the squared lengths are computed from differences."""
-MODERATE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
+SQUARE_RANGE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
 
 
 class Medoids(NamedTuple):
@@ -33,7 +33,7 @@ class Pairwise:
     def __init__(self, X: Array, memory: int = MEMORY) -> None:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
-        if not MODERATE[0] < self.norms.max() < MODERATE[1]:
+        if not SQUARE_RANGE[0] < self.norms.max() < SQUARE_RANGE[1]:
             self.X = self.X.astype(np.float64)
         self.is_compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
@@ -81,7 +81,7 @@ class Pairwise:
         """
         left, right = self.X[rows], self.X[columns]
         squares = self.norms[rows, None] + self.norms[columns]
-        close = CLOSE * squares
+        close = CLOSE_SHARE * squares
         squares -= 2 * (left @ right.T)
         recompute_close(squares, close, left, right)
         return np.sqrt(squares, out=squares).astype(np.float32)

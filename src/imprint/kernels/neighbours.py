@@ -8,17 +8,15 @@ from imprint.core.arrays import is_torch, joined, like, namespace, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import blocks, cores, on_all_cores
-from imprint.kernels.rows import column_means, double, recompute_close, squared_norms, unit_rows
+from imprint.kernels.rows import CLOSE_SHARE, column_means, double, recompute_close, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
-HELD = 2**24  # products held at a time by every core: fewer, and BLAS packs the rows again too often
-DEVICE_HELD = 2**27  # the same on a GPU
-CLOSE = 1e-2
-"""Squared distances of tensors up to this share of the squared lengths are computed again, from differences."""
-MANY = 32  # queries from which proposals are faster
-SPARE = 4  # additional rows proposed, so that rounding seldom matters
+BLOCK_PRODUCTS = 2**24  # products held at a time by every core: fewer, and BLAS packs the rows again too often
+DEVICE_PRODUCTS = 2**27  # the same on a GPU
+PROPOSAL_QUERIES = 32  # queries from which proposals are faster
+EXTRA_PROPOSALS = 4  # additional rows proposed, so that rounding seldom matters
 SMALLEST_DISTANCE = 1e-140  # squares of smaller ones underflow
-RUN = 64  # columns whose minimum is compared first
+RUN_LENGTH = 64  # columns whose minimum is compared first
 
 
 def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, Any]:
@@ -56,7 +54,7 @@ def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
     m = min(m, len(W))
     if is_torch(Q):
         return _among_tensors(double(Q), double(like(W, Q)), m, metric)
-    if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
+    if metric == "manhattan" or len(Q) < PROPOSAL_QUERIES or 4 * (m + EXTRA_PROPOSALS) > len(W):
         return _among_all(Q, W, m, metric)
     return _among_proposed(Q, W, m, metric)
 
@@ -65,7 +63,7 @@ def _among_tensors(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
     """Search by the distances to all rows, on their device."""
     if metric == "cosine":
         Q, W = unit_rows(Q), unit_rows(W)
-    blocks = Q.split(max(1, DEVICE_HELD // len(W)))
+    blocks = Q.split(max(1, DEVICE_PRODUCTS // len(W)))
     parts = [_first(_tensor_distances(queries, W, metric), m) for queries in blocks]
     distances, indices = (joined(part) for part in zip(*parts))
     return (distances.sqrt() if metric == "euclidean" else distances), indices
@@ -79,7 +77,7 @@ def _tensor_distances(Q: Any, W: Any, metric: str) -> Any:
         return joined([namespace(Q).cdist(queries, W, p=1) for queries in Q.split(1024)])
     both = squared_norms(Q)[:, None] + squared_norms(W)
     squares = namespace(Q).addmm(both, Q, W.T, alpha=-2)
-    recompute_close(squares, CLOSE * both, Q, W)
+    recompute_close(squares, CLOSE_SHARE * both, Q, W)
     return squares
 
 
@@ -101,7 +99,7 @@ def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     if metric == "cosine":
         Q, W = unit_rows(Q.astype(np.float64)), unit_rows(W.astype(np.float64))
     name = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric]
-    step = max(1, min(HELD // len(W), -(-len(Q) // cores())))
+    step = max(1, min(BLOCK_PRODUCTS // len(W), -(-len(Q) // cores())))
 
     def fill(rows: slice) -> None:
         between = cdist(Q[rows], W, name) if name else np.maximum(1 - Q[rows] @ W.T, 0)
@@ -119,10 +117,10 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
         return _among_all(Q, W, m, metric)
     left, right, squares = lifted
     distances, indices = _room(Q, m)
-    step = max(1, HELD // len(W))
+    step = max(1, BLOCK_PRODUCTS // len(W))
 
     def fill(rows: slice) -> Array:
-        proposed, last = _least(left[rows] @ right.T, m + SPARE)
+        proposed, last = _least(left[rows] @ right.T, m + EXTRA_PROPOSALS)
         between = _squared(Q[rows], W[proposed], metric)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         indices[rows] = np.take_along_axis(proposed, order, axis=1)
@@ -183,11 +181,11 @@ def _least(values: Array, count: int) -> tuple[Array, Array]:
     The minima of runs of columns are compared first, so that most columns are read once (2.3 times faster for 30,000).
     """
     n = values.shape[1]
-    runs = np.minimum.reduceat(values, np.arange(0, n, RUN), axis=1)
+    runs = np.minimum.reduceat(values, np.arange(0, n, RUN_LENGTH), axis=1)
     columns = np.broadcast_to(np.arange(n), values.shape)
     if runs.shape[1] > 2 * count:
         chosen = np.argpartition(runs, count - 1, axis=1)[:, :count]
-        columns = (chosen[:, :, None] * RUN + np.arange(RUN)).reshape(len(values), -1)
+        columns = (chosen[:, :, None] * RUN_LENGTH + np.arange(RUN_LENGTH)).reshape(len(values), -1)
         inside = columns < n
         columns = np.minimum(columns, n - 1)
         values = np.where(inside, np.take_along_axis(values, columns, axis=1), np.inf)

@@ -16,6 +16,8 @@ from imprint.kernels.cpu import blocks
 BLOCK = 1024  # rows turned into float64 at a time
 PAIRS = 4096  # differences held at a time
 DEVICE_BLOCK = 65536  # both on a GPU
+CLOSE_SHARE = 1e-2
+"""Squared distances up to this share of the squared lengths are computed again, from differences."""
 
 
 def double(X: Any) -> Any:

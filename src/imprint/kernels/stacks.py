@@ -11,12 +11,10 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.rows import recompute_close, squared_norms
+from imprint.kernels.rows import CLOSE_SHARE, recompute_close, squared_norms
 
 SCORES = 2**23  # products held at a time: fewer, and BLAS packs the rows again too often
-LEAST = 64  # queries multiplied at a time, however many rows there are
-CLOSE = 1e-2
-"""Squared distances below this share of the squared lengths are computed again, from differences."""
+SMALLEST_BLOCK = 64  # queries multiplied at a time, however many rows there are
 DISTANCES = 2**16  # distances held at a time, so that they stay in the cache
 
 
@@ -62,7 +60,7 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
     """
     best = np.empty((len(stack.first), len(Q)), dtype=np.result_type(Q, stack.rows))
     factors = (1 / stack.divisors).astype(best.dtype)
-    step = max(LEAST, SCORES // len(stack.rows) // LEAST * LEAST)
+    step = max(SMALLEST_BLOCK, SCORES // len(stack.rows) // SMALLEST_BLOCK * SMALLEST_BLOCK)
     with cpu.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         held = np.empty((len(stack.rows), min(step, len(Q))), dtype=best.dtype)
         for queries in cpu.blocks(len(Q), step):
@@ -126,8 +124,9 @@ class Neighbours:
                 if unit:
                     squares *= by_row
                 squares += both
-                if not squares.min() > CLOSE * (Q_squares[queries].max() + W_squares.max()):  # else no pair is close
-                    recompute_close(squares, CLOSE * both, Q[queries], W)
+                limit = CLOSE_SHARE * (Q_squares[queries].max() + W_squares.max())
+                if not squares.min() > limit:  # else no pair is close
+                    recompute_close(squares, CLOSE_SHARE * both, Q[queries], W)
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
 

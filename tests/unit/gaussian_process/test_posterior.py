@@ -143,7 +143,7 @@ def test_centres_that_are_all_proxies_change_nothing(classes):
 @pytest.mark.parametrize("held", [2**28, 0])
 def test_some_centres_fit_all_proxies(held, monkeypatch):
     """By conjugate gradients, whose kernels are held or computed again in every step."""
-    monkeypatch.setattr(nystroem, "HELD", held)
+    monkeypatch.setattr(nystroem, "STORED_KERNELS", held)
     W, labels, noise, Q = drawn(6, 100, width=3)
     through = solve_by_centres(W, labels, noise, RATE, 120)
     assert np.array_equal(np.bincount(labels[through.rows]), np.full(6, 20))

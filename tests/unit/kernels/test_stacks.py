@@ -17,7 +17,7 @@ def each_engine(request, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equals_the_products_of_every_set_alone(scores, dtype, monkeypatch):
     monkeypatch.setattr(stacks, "SCORES", scores)
-    monkeypatch.setattr(stacks, "LEAST", 5)
+    monkeypatch.setattr(stacks, "SMALLEST_BLOCK", 5)
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(23, 7)).astype(dtype)
     blocks = [-np.abs(rng.normal(size=(n, 7))).astype(dtype) for n in (8, 1, 15)]

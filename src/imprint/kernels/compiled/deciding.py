@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit
-from imprint.kernels.decisions import SMALLEST
+from imprint.kernels.decisions import DISTANCE_OFFSET
 
 
 @jit
@@ -107,7 +107,7 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
                 label = 0
                 for c in range(1, n_classes):
                     label = c if nearest[c] < nearest[label] else label
-                votes[label] += 1 / (nearest[label] + SMALLEST)
+                votes[label] += 1 / (nearest[label] + DISTANCE_OFFSET)
                 earliest[label] = j if members[label] == 0 else earliest[label]
                 members[label] += 1
                 at[label] += 1

@@ -11,7 +11,7 @@ from imprint.core.types import Array
 from imprint.kernels.kmeans import KMeansResult, Problem
 from imprint.kernels.lloyd import trials
 
-HELD = 2**24  # values held at once where they are summed by label
+BLOCK_VALUES = 2**24  # values held at once where they are summed by label
 LARGEST_BATCH = 2**29  # distances held at once: rows x centres over all problems of a batch
 
 
@@ -96,7 +96,7 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
 
 def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
     """Sums of values with the same label, in a fixed order, so that they repeat bit for bit.  # (p, n) -> (p, K)"""
-    several = torch.split(torch.arange(K, device=labels.device), max(1, HELD // labels.numel()))
+    several = torch.split(torch.arange(K, device=labels.device), max(1, BLOCK_VALUES // labels.numel()))
     return torch.cat([torch.where(labels[:, None] == j[:, None], values[:, None], 0).sum(2) for j in several], dim=1)
 
 
