@@ -212,7 +212,7 @@ class LogitsWithMargin(Logits):
     """
 
     def scores(self, Q: Array, prepared: Any) -> Array:
-        S, (*_, new, columns) = super().scores(Q, prepared), prepared
+        S, new, columns = super().scores(Q, prepared), prepared.new, prepared.new_classes
         P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST_PROBABILITY, dtype=np.float64)
         S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(P / P.max(axis=1, keepdims=True))
         return S
