@@ -15,14 +15,7 @@ import numpy as np
 from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
-from imprint.gaussian_process.gaussian import (
-    cast,
-    centre_of,
-    kernel_rows,
-    lift_proxies,
-    lift_queries,
-    noisy_kernels,
-)
+from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries, noisy_kernels
 from imprint.gaussian_process.posterior import Process, targets_of
 from imprint.kernels.cpu import blocks, on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms

@@ -13,7 +13,7 @@ from imprint.gaussian_process import nystroem
 from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
 from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
-from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
+from imprint.gaussian_process.scale import RESOLVED_ROWS, merge_moments, moments, rounded_scale, scale, scale_for
 
 RATE = 0.04
 
@@ -205,6 +205,12 @@ def test_scales():
         for step in (-9, 0, 5)
         for d in (-0.12, 0.12)
     )
+
+
+def test_only_the_scale_of_systems_that_are_updated_is_rounded():
+    sums = moments(np.random.default_rng(0).normal(size=(50, 3)))
+    assert scale_for(sums, RESOLVED_ROWS) == scale(sums)
+    assert scale_for(sums, RESOLVED_ROWS + 1) == rounded_scale(scale(sums)) != scale(sums)
 
 
 @pytest.mark.shared
