@@ -10,6 +10,7 @@ from imprint.core.types import Array
 from imprint.kernels import cpu
 
 DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted
+COMPARISON_COST = 20  # multiplications that take as long as NumPy takes to compare one score
 
 
 class Counts(NamedTuple):
@@ -41,7 +42,7 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
-    if cpu.use_numba(rows.size * len(truth)):
+    if cpu.use_numba(COMPARISON_COST * rows.size * len(truth)):
         from imprint.kernels.compiled import deciding
 
         deciding.count_many(scores, rows, truth, scores.dtype.type(rounding), counts)
