@@ -65,7 +65,7 @@ class Cluster:
 
     def _retry(self, task):
         self.tries[task] += 1
-        if self.tries[task] > cluster.RETRIES:
+        if self.tries[task] > cluster.MAX_RETRIES:
             self.finished[task] = LostError()
         else:
             self.queue.insert(0, task)

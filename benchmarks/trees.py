@@ -91,7 +91,7 @@ def main(kind: str, path: Path) -> None:
             rejected = np.flatnonzero(known < UNKNOWN)
             P = model.predict_proba(rows[rejected])
             for least, p in RULES:
-                nodes = model.tree_.deepest(P, least=least)
+                nodes = model.tree_.deepest(P, minimum=least)
                 given = [i for i, node in enumerate(nodes) if node and known[rejected[i]] >= p]
                 of_class = None if labels is None else labels[rejected]
                 right = [of_class is not None and of_class[i].startswith(f"{nodes[i].label}/") for i in given]

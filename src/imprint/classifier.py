@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 from imprint.active import Suggestions, suggest
 from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import like, on_gpu, plain, to_numpy
-from imprint.core.component import DEFAULT, PARTS
+from imprint.core.component import DEFAULT_METHOD, PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
@@ -81,11 +81,11 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        norm_pre: Any = DEFAULT["norm_pre"],
-        generator: Any = DEFAULT["generator"],
-        norm_post: Any = DEFAULT["norm_post"],
-        norm_inf: Any = DEFAULT["norm_inf"],
-        aggregator: Any = DEFAULT["aggregator"],
+        norm_pre: Any = DEFAULT_METHOD["norm_pre"],
+        generator: Any = DEFAULT_METHOD["generator"],
+        norm_post: Any = DEFAULT_METHOD["norm_post"],
+        norm_inf: Any = DEFAULT_METHOD["norm_inf"],
+        aggregator: Any = DEFAULT_METHOD["aggregator"],
         calibrate: bool = False,
         class_weight: Any = None,
         random_state: Any = 0,
@@ -194,7 +194,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         head, columns = head_from_parts(document, arrays, path), document.get("features")
         names = columns if isinstance(columns, list) else []
         if columns is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
-            raise container.foreign(path)
+            raise container.not_a_model(path)
         class_weight = "balanced" if document.get("class_weight") == "balanced" else None
         return cls.of_head(head, names).set_params(class_weight=class_weight)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imprint.core.component import DEFAULT, PARTS
+from imprint.core.component import DEFAULT_METHOD, PARTS
 from imprint.core.family import unknown
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ RECIPES = {
             "MIT Press 2006.",
             differs="Not a published method: one small linear system scores the classes, instead of the best proxy. "
             "See docs/methods.md.",
-            **DEFAULT,
+            **DEFAULT_METHOD,
         ),
         Recipe(
             name="qi2018",

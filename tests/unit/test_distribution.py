@@ -44,7 +44,7 @@ def test_the_distribution_and_its_extras():
     assert project["name"] == extras.DISTRIBUTION == "weight-imprinting"
     assert project["scripts"] == {"imprint": "imprint.cli:main"}
     optional = project["optional-dependencies"]
-    assert set(extras.PACKAGES) <= set(optional)
+    assert set(extras.EXTRA_MODULES) <= set(optional)
     own = [d for group in optional.values() for d in group if d.startswith(("imprint", extras.DISTRIBUTION))]
     assert own
     assert all(d.startswith(f"{extras.DISTRIBUTION}[") for d in own)
@@ -60,7 +60,7 @@ def test_the_other_imprint_is_named_where_both_are_installed(monkeypatch, tmp_pa
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.version", absent)
-    assert extras.clash() is None
+    assert extras.conflict_warning() is None
     monkeypatch.undo()
     info = tmp_path / "imprint-4.2.dist-info"
     info.mkdir()

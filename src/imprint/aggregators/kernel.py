@@ -9,7 +9,7 @@ from imprint.aggregators._base import Aggregator, Change, Facts
 from imprint.core.arrays import in_type_of, like, on_gpu, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
@@ -83,10 +83,10 @@ class Kernel(Aggregator):
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     layout: ClassVar[Layout] = {
         "mean": Entry("d", instead_of="total"),
-        "scatter": Entry("1", least=0, instead_of="square"),
-        "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED),
+        "scatter": Entry("1", minimum=0, instead_of="square"),
+        "rows": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
         "total": Entry("d", instead_of="mean"),  # in earlier files: the sum of rows
-        "square": Entry("1", least=0, instead_of="scatter"),  # and of their squared lengths
+        "square": Entry("1", minimum=0, instead_of="scatter"),  # and of their squared lengths
     }
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:

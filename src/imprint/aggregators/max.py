@@ -4,10 +4,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import Resident, dtype_name, namespace, to_numpy
+from imprint.core.arrays import DeviceCopies, dtype_name, namespace, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.scores import class_maxima, softmax
@@ -16,7 +16,7 @@ from imprint.kernels.scores import class_maxima, softmax
 class SortedProxies(NamedTuple):
     """Proxies sorted by class."""
 
-    resident: Resident  # the weights (p, d)
+    copies: DeviceCopies  # the weights (p, d)
     starts: Array  # (C,) the first proxy of each class
     scale: float  # the score of a query of mean length in the direction of the longest proxy
 
@@ -31,7 +31,10 @@ class Max(Aggregator):
 
     temperature: float = param(0.01, "divides the scores before the softmax", gt=0, detail=True)
     measure = "similarity"
-    layout: ClassVar[Layout] = {"length": Entry("1", least=0), "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED)}
+    layout: ClassVar[Layout] = {
+        "length": Entry("1", minimum=0),
+        "rows": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
+    }
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
         with np.errstate(over="ignore"):
@@ -48,11 +51,11 @@ class Max(Aggregator):
         if not np.isfinite(scale):
             rule = "the lengths of the proxies overflow; scale the rows down or use norm_post='l2'"
             raise ParameterError(f"{self}: {rule}.")
-        return SortedProxies(Resident(proxies.weights), proxies.starts, scale)
+        return SortedProxies(DeviceCopies(proxies.weights), proxies.starts, scale)
 
     def scores(self, Q: Array, prepared: SortedProxies) -> Array:
-        S = class_maxima(Q, prepared.resident.near(Q), prepared.starts)
-        if _underflow(S, Q, prepared.resident.array):
+        S = class_maxima(Q, prepared.copies.on_device_of(Q), prepared.starts)
+        if _underflow(S, Q, prepared.copies.array):
             rule = "scale the rows up or use norm_inf='l2' and norm_post='l2'"
             raise ParameterError(f"{self}: the scores underflow {dtype_name(S)}; {rule}.")
         return S

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import Resident, in_type_of, like, rows_at
+from imprint.core.arrays import DeviceCopies, in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
@@ -20,7 +20,7 @@ TINY = float(np.finfo(np.float64).tiny)
 class VotingProxies(NamedTuple):
     """Proxies and their classes."""
 
-    resident: Resident  # the weights (p, d)
+    copies: DeviceCopies  # the weights (p, d)
     labels: Array  # (p,)
     n_classes: int
     radius: float  # the mean distance of the proxies from their mean
@@ -43,10 +43,10 @@ class Nearest(Aggregator):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
         centre = column_means(proxies.weights)[None, :]
         radius = float(nearest(centre, proxies.weights, len(proxies.weights), self.metric)[0].mean())
-        return VotingProxies(Resident(proxies.weights), proxies.labels, proxies.n_classes, radius)
+        return VotingProxies(DeviceCopies(proxies.weights), proxies.labels, proxies.n_classes, radius)
 
     def scores(self, Q: Any, prepared: VotingProxies) -> Any:
-        distances, indices = nearest(Q, prepared.resident.near(Q), self.m, self.metric)
+        distances, indices = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)
         labels, C = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
         votes = uniform_votes(labels, C) if self.weighting == "uniform" else distance_votes(distances.T, labels, C)
         return in_type_of(votes.T, Q)
@@ -58,7 +58,7 @@ class Nearest(Aggregator):
 
     def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
         """d / (d + r), with the mean distance d of the voting proxies and the mean distance r of all to their mean."""
-        mean = nearest(Q, prepared.resident.near(Q), self.m, self.metric)[0].mean(axis=1)
+        mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(axis=1)
         return in_type_of(mean / (mean + max(prepared.radius, TINY)), Q)
 
     def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
 from imprint.core.errors import require
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout, to_arrays, to_stacks, to_states
+from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout, to_arrays, to_stacks, to_states
 from imprint.core.types import Array, State
 from imprint.kernels.rows import lengths
 
@@ -21,24 +21,24 @@ NEAR_COPY = 0.08
 neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
 LAYOUT: Layout = {
     "rows": Entry("m d"),
-    "index": Entry("m", least=0, whole=True),
-    "weight": Entry("m", least=SMALLEST_MASS, most=COUNTED),
-    "digests": Entry("n", whole=True),
-    "total": Entry("1", least=SMALLEST_MASS, most=COUNTED),
+    "index": Entry("m", minimum=0, integer=True),
+    "weight": Entry("m", minimum=MIN_MASS, maximum=MAX_COUNT),
+    "digests": Entry("n", integer=True),
+    "total": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
 EARLIER_ROWS = 4_000_000  # the maximum number of rows, of a class and in all, in a file without their digests
 EARLIER_LAYOUT: Layout = {
     "rows": Entry("m d"),
-    "fold": Entry("m", least=0, most=FOLDS - 1, whole=True),
-    "keys": Entry("m", least=0, most=1),
-    "seen": Entry("1", least=1, most=EARLIER_ROWS, whole=True),
+    "fold": Entry("m", minimum=0, maximum=FOLDS - 1, integer=True),
+    "keys": Entry("m", minimum=0, maximum=1),
+    "seen": Entry("1", minimum=1, maximum=EARLIER_ROWS, integer=True),
 }
 """The same in files of earlier versions, which did not count copies of a row."""
 SHARED, STATE_ROWS = "shared", "state/rows"
 SHARED_LAYOUT: Layout = {
-    "index": Entry("m", least=0, whole=True, optional=True),
-    "length": Entry("m", least=SMALLEST_MASS, optional=True),
+    "index": Entry("m", minimum=0, integer=True, optional=True),
+    "length": Entry("m", minimum=MIN_MASS, optional=True),
 }
 """References of a class to held rows in place of its proxies; see `share_rows`."""
 NO_DIGESTS = np.empty(0, dtype=np.uint64)

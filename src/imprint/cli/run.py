@@ -19,7 +19,7 @@ from imprint import cli
 from imprint.cli import terminal
 from imprint.core import __version__
 from imprint.core.errors import ImprintError, UnreadableInput
-from imprint.core.extras import clash, environment
+from imprint.core.extras import conflict_warning, environment
 
 FILES = sorted(Path(__file__).with_name("commands").glob("[!_]*.py"))
 SUMMARIES = {file.stem: file.read_text("utf-8").partition("\n")[0].strip('"') for file in FILES}
@@ -147,7 +147,7 @@ def _main(
     """
     if version:
         terminal.write(f"imprint {__version__}\n" + (environment() if verbose else ""))
-        terminal.note(clash())
+        terminal.note(conflict_warning())
         raise typer.Exit
     if verbose:
         raise typer.BadParameter("it goes with --version.", context, param_hint="--verbose")
@@ -164,6 +164,6 @@ def _print_one_line(kind: type[BaseException], error: BaseException, trace: Trac
         terminal.fail("There is not enough memory for this.")
     else:
         if isinstance(error, ImportError):
-            terminal.note(clash())
+            terminal.note(conflict_warning())
         first = str(error).partition("\n")[0]
         terminal.fail(f"{kind.__name__}: {first} (this may be a fault in imprint; {DEBUG} shows where)")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from imprint.embeddings import EmbeddingProgress, Skipped
 
 MOST_NAMED = 10
-printable = partial(errors.printable, most=sys.maxsize)
+printable = partial(errors.printable, max_length=sys.maxsize)
 """Text of any length in which control characters, such as colour codes and changes of direction, are escaped."""
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
 NARROW, BRIEF = 100, 16  # columns of a narrow terminal, and of a label in a list on it

@@ -1,4 +1,4 @@
-"""One set of functions for NumPy arrays and torch tensors, so that rows are processed on their own device; labels."""
+"""Functions for both NumPy arrays and torch tensors, so that rows stay on their device; numbers and types of labels."""
 
 import sys
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def to_numpy(x: Any) -> Any:
 
 
 def like(array: Any, x: Any) -> Any:
-    """The array as x is: a NumPy array, or a tensor on the device of x; text stays a NumPy array."""
+    """The array in the form of x: a NumPy array, or a tensor on the device of x; text stays a NumPy array."""
     if not is_torch(x) or (not is_torch(array) and array.dtype.kind not in "biuf"):
         return to_numpy(array)
     return to_device(array, x.device)
@@ -48,22 +48,22 @@ def namespace(x: Any) -> Any:
     return sys.modules["torch"] if is_torch(x) else np
 
 
-class Resident:
+class DeviceCopies:
     """A constant array with one copy per device that uses it."""
 
     def __init__(self, array: Array):
         self.array = array
         self._copies: dict[Any, Any] = {array.device: array}
 
-    def near(self, x: Any) -> Any:
-        """The array on the device of x; copied to a device once."""
+    def on_device_of(self, x: Any) -> Any:
+        """The array on the device of x, copied there on first use."""
         if x.device not in self._copies:
             self._copies[x.device] = like(self.array, x)
         return self._copies[x.device]
 
 
 def dtype_name(x: Any) -> str:
-    """The data type, such as `float32`."""
+    """The name of the data type, such as `float32`, without a prefix `torch.`."""
     return str(x.dtype).removeprefix("torch.")
 
 
@@ -73,12 +73,12 @@ def in_type_of(result: Any, x: Any) -> Any:
 
 
 def rows_at(X: Any, index: Any) -> Any:
-    """The rows at these indices."""
+    """The rows of X at some indices, which may be on another device."""
     return X[like(index, X)]
 
 
-def cut(X: Any, sizes: Sequence[int]) -> list[Any]:
-    """Rows in consecutive parts, without copying."""
+def split_rows(X: Any, sizes: Sequence[int]) -> list[Any]:
+    """Consecutive parts of the given sizes, as views."""
     return list(X.split(list(sizes))) if is_torch(X) else np.split(X, np.cumsum(sizes)[:-1])
 
 
@@ -114,6 +114,6 @@ def plain(label: Any) -> Any:
 
 
 def as_labels(values: Sequence[Any], dtype: Any) -> Array:
-    """Labels as an array of a type; strings are as wide as the longest."""
-    text = dtype is None or np.dtype(dtype).kind == "U"
-    return np.array(values, dtype=str if text else dtype)
+    """Labels as an array of a data type; strings get the width of the longest one, whatever the width of `dtype`."""
+    is_text = dtype is None or np.dtype(dtype).kind == "U"
+    return np.array(values, dtype=str if is_text else dtype)

@@ -11,10 +11,11 @@ from typing import Any
 from imprint.core.errors import ImprintError
 from imprint.core.extras import missing
 
-RETRIES = 3  # of a task whose node was lost
-WAIT, PAUSE = 60.0, 0.5  # seconds to wait for a node to join, and between two queries
-REFRESH = 2.0  # seconds between two listings of the nodes, which are slow with a thousand nodes
-AHEAD = 2  # tasks submitted per slot of the cluster
+MAX_RETRIES = 3  # of a task whose node was lost
+JOIN_TIMEOUT = 60.0  # seconds to wait for a node that can run a task
+POLL_INTERVAL = 0.5  # seconds between two listings of the nodes while waiting
+LISTING_INTERVAL = 2.0  # seconds for which a listing is used again; with a thousand nodes, a listing is slow
+IN_FLIGHT_PER_SLOT = 2  # tasks submitted at a time, so that no slot waits for its next task
 
 
 @contextmanager
@@ -55,24 +56,24 @@ class Slots:
 
     def __init__(self, ray: Any, cores: int = 1, gpus: int = 0):
         self.cores, self.gpus = cores, gpus
-        self._ray, self._known, self._time = ray, 0, -math.inf
+        self._ray, self._count, self._listed_at = ray, 0, -math.inf
 
     def count(self) -> int:
-        """The number of slots, at most `REFRESH` seconds old.
+        """The number of slots, at most `LISTING_INTERVAL` seconds old.
 
-        Where no node can run a task, wait one minute for a node to join, then fail with a message.
+        If no node can run a task, it waits one minute for a node to join, then fails.
         """
-        if self._known and time.monotonic() - self._time < REFRESH:
-            return self._known
-        deadline = time.monotonic() + WAIT
+        if self._count and time.monotonic() - self._listed_at < LISTING_INTERVAL:
+            return self._count
+        deadline = time.monotonic() + JOIN_TIMEOUT
         while True:
             nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
             per_node = (min(n.get("CPU", 0) // self.cores, n.get("GPU", 0) if self.gpus else math.inf) for n in nodes)
-            self._known, self._time = int(sum(per_node)), time.monotonic()
-            if self._known:
-                return self._known
+            self._count, self._listed_at = int(sum(per_node)), time.monotonic()
+            if self._count:
+                return self._count
             if time.monotonic() > deadline:
-                most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
+                max_cores = max((int(node.get("CPU", 0)) for node in nodes), default=0)
                 needs = f"{self.cores} core(s){' and a GPU' * self.gpus}"
-                raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {most} core(s).")
-            time.sleep(PAUSE)
+                raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {max_cores} core(s).")
+            time.sleep(POLL_INTERVAL)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from imprint.core.errors import ParameterError
 from imprint.core.extras import registered_name
 
-DEFAULT = dict(norm_pre="l2", generator="kmeans(k=50)", norm_post="none", norm_inf="l2", aggregator="kernel")
-"""The default method, everywhere. docs/methods.md shows what k costs and gains."""
-PARTS = tuple(DEFAULT)
+DEFAULT_METHOD = dict(norm_pre="l2", generator="kmeans(k=50)", norm_post="none", norm_inf="l2", aggregator="kernel")
+"""The default method of classifiers, models and commands. docs/methods.md measures other values of k."""
+PARTS = tuple(DEFAULT_METHOD)  # the names of the five parts of a method
 
 
 def param(
@@ -32,21 +32,21 @@ def param(
 
 
 def _coerce(value: Any, f: Field[Any]) -> Any:
-    """The value as the plain Python type of the default, or None if it is not legal."""
+    """The value as a Python value of the type of the default, or None if it is not legal."""
     limits = f.metadata
     if limits["choices"]:
         return value if isinstance(value, type(f.default)) and value in limits["choices"] else None
     if isinstance(f.default, bool):
         return value if isinstance(value, bool) else None
-    whole = isinstance(f.default, int)
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+    is_integer = isinstance(f.default, int)
+    if isinstance(value, bool) or not isinstance(value, Integral if is_integer else Real):
         return None
     try:
-        number: float = int(value) if whole else float(value)  # type: ignore[call-overload]
+        number: float = int(value) if is_integer else float(value)  # type: ignore[call-overload]
     except OverflowError:
         return None
-    high = (limits["ge"] is None or number >= limits["ge"]) and (limits["gt"] is None or number > limits["gt"])
-    return number if high and (whole or math.isfinite(number)) else None
+    in_range = (limits["ge"] is None or number >= limits["ge"]) and (limits["gt"] is None or number > limits["gt"])
+    return number if in_range and (is_integer or math.isfinite(number)) else None
 
 
 def rule(f: Field[Any]) -> str:
@@ -63,7 +63,7 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
     """A frozen value whose text, such as `kmeans(k=20)`, builds it again."""
 
     family: ClassVar[str] = ""  # the package of the family, which is also the entry-point group of plug-ins
-    absent: ClassVar[Mapping[str, Any]] = {}  # values of parameters that are newer than a file whose text lacks them
+    absent: ClassVar[Mapping[str, Any]] = {}  # values of newer parameters, for files written before these existed
 
     def __post_init__(self) -> None:
         if "__dataclass_fields__" not in vars(type(self)):

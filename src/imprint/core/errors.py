@@ -1,4 +1,4 @@
-"""All errors; each message is one sentence, the call and then the rule. Counts and names for messages."""
+"""All errors, and parts of their messages. A message names the call, then the rule: `top(n=0): n must be int >= 1.`"""
 
 import unicodedata
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ class ParameterError(ImprintError, ValueError):
     """An argument has a value that the call cannot use."""
 
 
-def check_int(call: str, name: str, value: object, least: int = 1) -> int:
-    """The value as an int; anything but a whole number of at least `least` is refused.
+def check_int(call: str, name: str, value: object, minimum: int = 1) -> int:
+    """The value as an int; anything but an integer >= `minimum` is refused.
 
     >>> check_int("top", "n", 3)
     3
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {least}.")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {minimum}.")
     return int(value)
 
 
@@ -78,9 +78,9 @@ def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None
         raise FileError(f"{path} is not a readable {kind} ({first_line(e)[:120]}){advice}.") from None
 
 
-def require(sound: object) -> None:
-    """Raise ValueError where something that was read is not as it must be."""
-    if not sound:
+def require(condition: object) -> None:
+    """Raise ValueError unless a condition on the content of a file holds; the caller reports the file."""
+    if not condition:
         raise ValueError
 
 
@@ -93,7 +93,7 @@ class MissingExtraError(ImprintError, ImportError):
 
 
 class SmallSampleWarning(UserWarning):
-    """There are too few rows for the requested quantity; the message says what to do."""
+    """There are too few rows for the requested quantity; the message tells what to do."""
 
 
 class DataWarning(UserWarning):
@@ -126,22 +126,22 @@ def count(n: int, noun: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`98.1 %`; empty for None."""
+    """A share in percent, such as `98.1 %`; empty for None."""
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that are invisible or that change how other characters are displayed."""
-JOINERS = "\u200c\u200d"  # part of words and emoji
+JOINERS = "\u200c\u200d"  # invisible, but part of words and emoji
 
 
-def printable(text: object, most: int = 500, keep: str = "") -> str:
+def printable(text: object, max_length: int = 500, keep: str = "") -> str:
     r"""A name or label, safe to print: invisible characters, except those to `keep`, are escaped, long texts truncated.
 
-    >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, most=5))
+    >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, max_length=5))
     a\x1b[31m.png \u202egnp.exe xxxx…
     """
-    start, shown_as_is = str(text)[: most + 1], JOINERS + keep
-    hidden = {c for c in start if unicodedata.category(c) in HIDDEN and c not in shown_as_is}
-    shown = "".join(ascii(c)[1:-1] if c in hidden else c for c in start)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    start = str(text)[: max_length + 1]
+    invisible = {c for c in start if unicodedata.category(c) in INVISIBLE_CATEGORIES and c not in JOINERS + keep}
+    shown = "".join(ascii(c)[1:-1] if c in invisible else c for c in start)
+    return shown if len(shown) <= max_length else shown[: max_length - 1] + "…"

@@ -10,9 +10,9 @@ from imprint.core.errors import MissingExtraError, ParameterError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-DISTRIBUTION, OTHER = "weight-imprinting", "imprint"
-"""This package and the project that is called `imprint` on the package index."""
-PACKAGES = {
+DISTRIBUTION = "weight-imprinting"  # the name of this package on the package index
+NAMESAKE = "imprint"  # another project there, which is imported under the same name
+EXTRA_MODULES = {
     "torch": ("torch", "torchvision"),
     "litert": ("ai_edge_litert",),
     "timm": ("timm",),
@@ -20,7 +20,7 @@ PACKAGES = {
     "clip": ("open_clip", "transformers", "torchvision"),
     "serve": ("starlette", "uvicorn", "onnx"),
 }
-"""The modules that show whether an extra is installed."""
+"""The modules of each extra; it is installed if all of them are found."""
 
 
 def install_hint(extra: str | None = None, *options: str) -> str:
@@ -51,21 +51,21 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def clash() -> str | None:
+def conflict_warning() -> str | None:
     """A warning if the other project that is called `imprint` is installed too, else None.
 
     Both install a package `imprint`, so each overwrites files of the other.
     """
-    other = _version(OTHER)
-    return other and (
-        f"Another project's {OTHER} {other} is installed next to {DISTRIBUTION}, and both are imported as imprint: "
-        f"pip uninstall {OTHER}, then {install_hint(None, '--force-reinstall', '--no-deps')}."
+    version = _version(NAMESAKE)
+    return version and (
+        f"Another project's {NAMESAKE} {version} is installed next to {DISTRIBUTION}, and both are imported as "
+        f"imprint: pip uninstall {NAMESAKE}, then {install_hint(None, '--force-reinstall', '--no-deps')}."
     )
 
 
 def installed(extra: str) -> bool:
     """Whether every module of an extra can be found; none of them is imported."""
-    return all(find_spec(module) is not None for module in PACKAGES[extra])
+    return all(find_spec(module) is not None for module in EXTRA_MODULES[extra])
 
 
 @cache

@@ -15,16 +15,16 @@ from imprint.core.errors import ParameterError
 from imprint.core.extras import load_plugin, registered
 
 C = TypeVar("C", bound=Component)
-LISTED = 40  # names that an error lists
-LONGEST_TEXT = 200  # characters; a component's text is a short call, never a program
+MAX_LISTED_NAMES = 40  # in an error message
+MAX_TEXT_LENGTH = 200  # characters; a component's text is a short call, never a program
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
     """The error for a name that does not exist, with a suggestion."""
     known = list(known)
-    similar = difflib.get_close_matches(str(name), known, LISTED)
+    similar = difflib.get_close_matches(str(name), known, MAX_LISTED_NAMES)
     hint = f" Did you mean {similar[0]!r}?" if similar else ""
-    listed = known if len(known) <= LISTED else (similar or known)[:LISTED]
+    listed = known if len(known) <= MAX_LISTED_NAMES else (similar or known)[:MAX_LISTED_NAMES]
     more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
     return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}.")
 
@@ -82,33 +82,33 @@ class Family(Generic[C]):
 
     def restore(self, text: str) -> C:
         """The component of a text from a file; parameters newer than the file get their `absent` values."""
-        cls, given = self._parse(text)
-        return _build(cls, {**cls.absent, **given})
+        cls, parameters = self._parse(text)
+        return _build(cls, {**cls.absent, **parameters})
 
     def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
-        """A component with other parameters."""
+        """The component with some parameters changed."""
         component = self.resolve(spec)
         return _build(type(component), {**vars(component), **changes})
 
     def _parse(self, text: object) -> tuple[type[C], dict[str, Any]]:
         """The class and the parameters that a text names."""
         try:
-            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+            if not isinstance(text, str) or len(text) > MAX_TEXT_LENGTH:
                 raise TypeError
             call = ast.parse(text.strip() if "(" in text else f"{text.strip()}()", mode="eval").body
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
                 raise TypeError
-            given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+            parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
         except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
-            shown = repr(text) if len(repr(text)) <= LONGEST_TEXT else f"{repr(text)[:60]}..."
+            shown = repr(text) if len(repr(text)) <= MAX_TEXT_LENGTH else f"{repr(text)[:60]}..."
             rule = "Write a name or a call, such as 'name(k=20)'"
             raise ParameterError(f"Cannot read {shown} as a {self.kind}. {rule}.") from None
-        return self.load(call.func.id), given
+        return self.load(call.func.id), parameters
 
 
 def _build(cls: type[C], values: dict[str, Any]) -> C:
-    takes = [f.name for f in fields(cls)]
+    names = [f.name for f in fields(cls)]
     for key in values:
-        if key not in takes:
-            raise ParameterError(f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(takes) or 'none'}.")
+        if key not in names:
+            raise ParameterError(f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(names) or 'none'}.")
     return cls(**values)

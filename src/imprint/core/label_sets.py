@@ -11,11 +11,11 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 SEPARATOR = "|"
-PIECES = re.compile(r"(?:[^|\\]|\\.)+", re.DOTALL)  # a separator or backslash in a label follows a backslash
+ESCAPED_LABEL = re.compile(r"(?:[^|\\]|\\.)+", re.DOTALL)  # in a label, | and \ are preceded by a backslash
 
 
 class Tagged(NamedTuple):
-    """The label sets of rows, and all labels there are, sorted; some may belong to no row."""
+    """The label sets of rows, and all labels, sorted; some labels may belong to no row."""
 
     sets: Array  # (n,) texts
     labels: tuple[Any, ...]
@@ -36,7 +36,7 @@ def texts_of(label_set: str) -> list[str]:
     >>> texts_of("joy|love"), texts_of(as_text(["a|b"])), texts_of("")
     (['joy', 'love'], ['a|b'], [])
     """
-    return [re.sub(r"\\(.)", r"\1", piece, flags=re.DOTALL) for piece in PIECES.findall(label_set)]
+    return [re.sub(r"\\(.)", r"\1", piece, flags=re.DOTALL) for piece in ESCAPED_LABEL.findall(label_set)]
 
 
 def indicator(sets: Iterable[str], labels: Sequence[Any]) -> Array:
@@ -47,20 +47,20 @@ def indicator(sets: Iterable[str], labels: Sequence[Any]) -> Array:
            [0, 0, 0]])
     """
     column = {str(label): c for c, label in enumerate(labels)}
-    columns = [[column[text] for text in texts_of(one)] for one in sets]
+    columns = [[column[text] for text in texts_of(label_set)] for label_set in sets]
     Y = np.zeros((len(columns), len(labels)), dtype=np.int64)
     for row, present in zip(Y, columns):
         row[present] = 1
     return Y
 
 
-def from_lists(rows: Iterable[Iterable[Any]], more: Iterable[Any] = ()) -> Tagged:
-    """Label sets given as sets, lists or tuples of texts or of whole numbers; labels of `more` may have no row."""
+def from_lists(rows: Iterable[Iterable[Any]], classes: Iterable[Any] = ()) -> Tagged:
+    """Label sets given as sets, lists or tuples of texts or of integers; labels among `classes` may have no row."""
     sets = [{plain(label) for label in row} for row in rows]
-    labels = set(more).union(*sets)
+    labels = set(classes).union(*sets)
     if {type(label) for label in labels} not in ({str}, {int}) or "" in labels:
         raise ParameterError("tags: labels must be all texts that are not empty, or all whole numbers.")
-    return Tagged(as_labels([as_text(sorted(one)) for one in sets], None), tuple(sorted(labels)))
+    return Tagged(as_labels([as_text(sorted(labels)) for labels in sets], None), tuple(sorted(labels)))
 
 
 def single_labels(labels: Iterable[Any]) -> Array:
@@ -71,20 +71,20 @@ def single_labels(labels: Iterable[Any]) -> Array:
 def read_tags(y: Any, classes: Sequence[Any] | None = None) -> Tagged | None:
     """Tags as an indicator matrix (n, labels), or as one set or list of labels per row; None for anything else.
 
-    The columns of a matrix are `classes`, the columns of a data frame, or else 0, 1, ... Lists that are all as long and
+    The labels of a matrix are `classes`, the column names of a data frame, or else 0, 1, ... Lists of equal length that
     hold only 0 and 1 are a matrix, as in scikit-learn.
     """
-    named = [plain(name) for name in getattr(y, "columns", [])]
+    column_names = [plain(name) for name in getattr(y, "columns", [])]
     y = y.toarray() if hasattr(y, "toarray") else y
     rows = list(y) if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O" else []
     if rows and all(isinstance(row, set | frozenset | list | tuple) for row in rows):
-        alike = len({len(row) for row in rows}) == 1 and not isinstance(rows[0], set | frozenset)
-        if not alike or len(rows[0]) < 2 or not {plain(v) for row in rows for v in row} <= {0, 1}:
+        equal_length = len({len(row) for row in rows}) == 1 and not isinstance(rows[0], set | frozenset)
+        if not equal_length or len(rows[0]) < 2 or not {plain(v) for row in rows for v in row} <= {0, 1}:
             return from_lists(rows, classes or ())
     Y = np.asarray(y.cpu() if hasattr(y, "cpu") else y)
     if Y.ndim != 2 or Y.shape[1] < 2 or Y.dtype.kind not in "biuf" or not np.isin(Y, (0, 1)).all():
         return None
-    labels = named or (range(Y.shape[1]) if classes is None else classes)
+    labels = column_names or (range(Y.shape[1]) if classes is None else classes)
     if len(labels) != Y.shape[1]:
         raise ParameterError(f"y has {Y.shape[1]} columns; the model has {len(labels)} labels. Give sets of labels.")
     return from_lists(([labels[c] for c in np.flatnonzero(row).tolist()] for row in Y), labels)

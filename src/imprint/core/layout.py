@@ -1,4 +1,4 @@
-"""Named arrays of many classes: how a file stores them, and the shapes, types and ranges they must have."""
+"""How a file stores the states of classes, and the layout (names, shapes, types, ranges) that they must have."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,36 +13,34 @@ class Entry(NamedTuple):
     """One array of a layout.
 
     `shape` names the axes. A number is a fixed length, `d` the width of the embeddings, `t` the d (d + 1) / 2 numbers
-    of a triangle. Any other letter is a length >= 1 that is the same for all arrays of a class. `instead_of` names
+    of a triangular matrix. Any other letter is a length >= 1 that all arrays of a class share. `instead_of` names
     another array: every class has exactly one of the two. An `optional` array may be absent from any class.
     """
 
     shape: str
-    least: float = -np.inf
-    most: float = np.inf
-    whole: bool = False
+    minimum: float = -np.inf
+    maximum: float = np.inf
+    integer: bool = False
     instead_of: str = ""
     optional: bool = False
 
 
-COUNTED = 2.0**53
-"""Counts of rows above this are not exact in float64."""
-SMALLEST_MASS = float(np.finfo(np.float64).tiny)
-"""The smallest total weight of rows: positive, with a finite inverse."""
-LARGEST_AXIS = 2**31
+MAX_COUNT = 2.0**53  # number of rows; float64 does not represent larger counts exactly
+MIN_MASS = float(np.finfo(np.float64).tiny)  # total weight of rows: positive, with a finite inverse
+MAX_AXIS_LENGTH = 2**31
 Layout = Mapping[str, Entry]
 
 
 class Stack(NamedTuple):
-    """Arrays of the same name, type and number of axes, of many classes."""
+    """The arrays of one name of many classes, with the same type and number of axes."""
 
-    values: Array  # of all classes, concatenated
-    classes: Array  # (n,) ascending
-    shapes: Array  # (n, axes)
+    values: Array  # of all classes, flattened and concatenated
+    classes: Array  # (n,) the classes that have this array, ascending
+    shapes: Array  # (n, axes) the shape of the array of each of them
 
     def by_class(self) -> dict[int, Array]:
         """The array of each class, as a view."""
-        if len(self.shapes) and (self.shapes == self.shapes[0]).all():  # the same result, without a step per class
+        if len(self.shapes) and (self.shapes == self.shapes[0]).all():  # equal shapes: the same result, faster
             return dict(zip(self.classes.tolist(), self.values.reshape(len(self.shapes), *self.shapes[0])))
         parts = np.split(self.values, np.cumsum(self.shapes.prod(axis=1))[:-1])
         return {c: part.reshape(shape) for c, part, shape in zip(self.classes.tolist(), parts, self.shapes.tolist())}
@@ -69,7 +67,8 @@ def to_stacks(arrays: Mapping[str, Array], kind: str) -> dict[str, Stack]:
             array = key.removesuffix("/values")
             shapes = arrays[f"{array}/shapes"]
             require(values.ndim == 1 and shapes.ndim == 2 and shapes.dtype == np.int64 and shapes.shape[1] > 0)
-            require(bool(((shapes >= 0) & (shapes < LARGEST_AXIS)).all()) and bool((np.diff(shapes[:, 0]) > 0).all()))
+            require(((shapes >= 0) & (shapes < MAX_AXIS_LENGTH)).all())
+            require((np.diff(shapes[:, 0]) > 0).all())  # the classes ascend
             require(int(shapes[:, 1:].prod(axis=1).sum()) == len(values))
             stacks[array.removeprefix(f"{kind}/")] = Stack(values, shapes[:, 0], shapes[:, 1:])
     return stacks
@@ -81,7 +80,7 @@ def to_states(arrays: Mapping[str, Array], kind: str, layout: Layout | None, cou
     Raises KeyError or ValueError unless their names, shapes, types and ranges are those of the layout. Without a
     layout, all values must be finite numbers.
 
-    >>> layout, rows = {"rows": Entry("p d"), "mass": Entry("p", least=1)}, np.ones((2, 3))
+    >>> layout, rows = {"rows": Entry("p d"), "mass": Entry("p", minimum=1)}, np.ones((2, 3))
     >>> [list(state) for state in to_states(to_arrays("s", [{"rows": rows, "mass": np.ones(2)}]), "s", layout, 1, 3)]
     [['mass', 'rows']]
     >>> to_states(to_arrays("s", [{"rows": rows, "mass": np.zeros(2)}]), "s", layout, 1, 3)
@@ -102,21 +101,21 @@ def to_states(arrays: Mapping[str, Array], kind: str, layout: Layout | None, cou
 
 def _check(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) -> None:
     require(set(stacks) <= set(layout))
-    lengths = {"d": np.full(count, width), "t": np.full(count, width * (width + 1) // 2)}  # by axis, of every class
+    lengths = {"d": np.full(count, width), "t": np.full(count, width * (width + 1) // 2)}  # by axis, for each class
     for name, entry in layout.items():
         holders = [stacks[n].classes for n in (entry.instead_of, name) if n in stacks]
         each_once = bool(holders) and np.array_equal(np.sort(np.concatenate(holders)), np.arange(count))
         require(each_once or entry.optional)
         if name in stacks:
             values, classes, shapes = stacks[name]
-            require(values.dtype.kind in ("iu" if entry.whole else "f"))
-            require(entry.least <= float(values.min()) and float(values.max()) <= entry.most)
+            require(values.dtype.kind in ("iu" if entry.integer else "f"))
+            require(entry.minimum <= float(values.min()) and float(values.max()) <= entry.maximum)
             axes = entry.shape.split()
             require(shapes.shape[1] == len(axes) and (shapes >= 1).all())
             for axis, length in zip(axes, shapes.T):
                 if axis.isdigit():
                     require((length == int(axis)).all())
                 else:
-                    of_class = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
-                    of_class[classes] = np.where(of_class[classes] == 0, length, of_class[classes])
-                    require((length == of_class[classes]).all())
+                    known = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))  # 0: not seen yet
+                    known[classes] = np.where(known[classes] == 0, length, known[classes])
+                    require((length == known[classes]).all())

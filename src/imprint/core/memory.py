@@ -1,4 +1,4 @@
-"""Memory of this process and of the machine, and garbage collection."""
+"""Peak memory of this process, memory of the machine, and garbage collection."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def reset_peak() -> None:
-    """Reset the peak if the system can; otherwise `peak_memory` is that of the whole process."""
+    """Reset the peak if the system can; otherwise `peak_memory` counts from the start of the process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -30,7 +30,7 @@ def peak_memory() -> int:
 
 
 def physical_memory() -> int:
-    """Bytes of memory that the machine has; 0 where the system does not tell."""
+    """Memory of the machine in bytes; 0 if it cannot be measured."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

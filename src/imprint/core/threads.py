@@ -6,11 +6,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
-PICKLED = "calibration"  # the entry that copies and pickles of a `Lazy` keep: it is small and slow to compute
+PICKLED_ENTRY = "calibration"  # the only entry that copies and pickles of a `Lazy` have: small, slow to compute
 
 
 class Lazy:
-    """Entries derived from an immutable value, computed on first use; the only part of the value that is written later.
+    """A cache of results derived from an immutable value, each computed on first use.
 
     Two threads may compute the same entry; both results are equal, and one is stored.
 
@@ -27,7 +27,7 @@ class Lazy:
         """What entries are computed from; set it to None to free its memory once it is no longer needed."""
 
     def __reduce__(self) -> Any:
-        return partial(Lazy, **{name: entry for name, entry in self._entries.items() if name == PICKLED}), ()
+        return partial(Lazy, **{name: entry for name, entry in self._entries.items() if name == PICKLED_ENTRY}), ()
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -43,7 +43,7 @@ class Lazy:
         self._entries[name] = value
 
     def share(self, other: "Lazy") -> None:
-        """Use the entries of another one, present and later; both must derive from the same values."""
+        """Use the entries of another cache, present and future; both must derive from the same value."""
         self._entries, self.source = other._entries, other.source
 
 
@@ -57,13 +57,13 @@ else:
         return property(lambda self: self.derived.get(name, lambda: compute(self)), doc=compute.__doc__)
 
 
-_COMPARING = Lock()  # held for one comparison, never while `step` runs
+_COMPARE_LOCK = Lock()  # held for one comparison, never while `update` runs
 
 
-def compare_and_set(owner: object, name: str, step: Callable[[Any], Any]) -> None:
-    """Replace the value of an attribute by `step(value)`; retry if another thread has replaced it meanwhile.
+def compare_and_set(owner: object, name: str, update: Callable[[Any], Any]) -> None:
+    """Replace the value of an attribute by `update(value)`; retry if another thread has replaced it meanwhile.
 
-    `step` gets None if there is no such attribute. It may run more than once, so it must not have side effects.
+    `update` gets None if there is no such attribute. It may run more than once, so it must not have side effects.
 
     >>> from types import SimpleNamespace
     >>> counter = SimpleNamespace(value=1)
@@ -73,8 +73,8 @@ def compare_and_set(owner: object, name: str, step: Callable[[Any], Any]) -> Non
     """
     while True:
         value = getattr(owner, name, None)
-        replacement = step(value)
-        with _COMPARING:
+        replacement = update(value)
+        with _COMPARE_LOCK:
             if getattr(owner, name, None) is value:
                 setattr(owner, name, replacement)
                 return

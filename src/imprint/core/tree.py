@@ -11,9 +11,10 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 SEPARATOR = "/"
-LIKELY, REMOTE = 0.8, 5
-"""A node replaces the answer 'none of these' if its probability is at least 0.8 and the p-value of the input is at
-least a fifth of the threshold: inputs below that most often belong to no node. See `benchmarks/trees.py`."""
+MIN_PROBABILITY = 0.8  # of a node that replaces the answer 'none of these'
+THRESHOLD_DIVISOR = 5
+"""A node replaces it only if the p-value of the input is at least a fifth of the threshold. Inputs with a smaller
+p-value seldom belong to any node: see `benchmarks/trees.py`."""
 
 
 class Node(NamedTuple):
@@ -48,7 +49,7 @@ class LabelTree:
 
     @cached_property
     def grouped_levels(self) -> list[int]:
-        """The levels at which some node has two classes or more; none for classes that form no tree."""
+        """The levels at which some node has two or more classes; empty if the classes do not form a tree."""
         return [n for n in range(1, self.depth) if len(self.level(n)) < len(self.classes)]
 
     @cached_property
@@ -57,7 +58,7 @@ class LabelTree:
         return max(map(len, self.paths), default=1)
 
     def node(self, label: Any, level: int) -> Any:
-        """The node of a label, known or not, at a level; a label that is less deep is its own node."""
+        """The node of a label at a level, whether it is a class or not; a label at a higher level is its own node."""
         path = path_of(label) if self.depth > 1 else (label,)
         return label if len(path) <= level else SEPARATOR.join(path[:level])
 
@@ -73,7 +74,7 @@ class LabelTree:
         return nodes, np.add.reduceat(P[:, order], starts, axis=1)
 
     def _nodes(self, level: int) -> tuple[list[Any], Array]:
-        """The nodes at a level, sorted, and which of them each class is, or is below.  # (C,)"""
+        """The nodes at a level, sorted, and for each class the index of its node.  # (C,)"""
         if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= self.depth:
             levels = "one level" if self.depth == 1 else f"levels 1 to {self.depth}"
             raise ParameterError(f"level={level!r}: the classes of this model have {levels}.")
@@ -83,25 +84,25 @@ class LabelTree:
     def leaves(self, node: Any) -> list[Any]:
         """The classes below a node; empty where there is no such node."""
         path = path_of(node)
-        deeper = ((label, other) for label, other in zip(self.classes, self.paths) if len(other) > len(path))
-        return [label for label, other in deeper if other[: len(path)] == path]
+        deeper = ((label, leaf) for label, leaf in zip(self.classes, self.paths) if len(leaf) > len(path))
+        return [label for label, leaf in deeper if leaf[: len(path)] == path]
 
     def instead(self, P: Array, known: Array, unknown: float, level: int | None = None) -> list[Node | None]:
         """The nodes that replace 'none of these' for rows whose p-value `known` is below `unknown`; None elsewhere.
 
-        `P` holds the class probabilities (n, C). A node is the deepest, down to `level` where it is given, that has two
-        classes or more and is likely enough.
+        `P` holds the class probabilities (n, C). The node is the deepest one, at most at `level`, that has two or more
+        classes and a sufficient probability.
         """
-        rejected = (known < unknown) & (known >= unknown / REMOTE)
-        return [node if r else None for node, r in zip(self.deepest(P, level), rejected.tolist())]
+        replaceable = (known < unknown) & (known >= unknown / THRESHOLD_DIVISOR)
+        return [node if r else None for node, r in zip(self.deepest(P, level), replaceable.tolist())]
 
-    def deepest(self, P: Array, level: int | None = None, least: float = LIKELY) -> list[Node | None]:
-        """For each row of class probabilities (n, C), the deepest node of two classes that has `least` probability."""
+    def deepest(self, P: Array, level: int | None = None, minimum: float = MIN_PROBABILITY) -> list[Node | None]:
+        """For each row of P (n, C), the deepest node that has two or more classes and a probability >= `minimum`."""
         likely: list[Node | None] = [None] * len(P)
         for depth in (n for n in self.grouped_levels if level is None or n <= level):
             nodes, sums = self.at(P, depth)
             sums = np.where(np.bincount(self._nodes(depth)[1]) > 1, sums, 0)
-            for i in np.flatnonzero(sums.max(axis=1) >= least).tolist():
+            for i in np.flatnonzero(sums.max(axis=1) >= minimum).tolist():
                 best = int(sums[i].argmax())
                 likely[i] = Node(nodes[best], min(float(sums[i, best]), 1.0))
         return likely

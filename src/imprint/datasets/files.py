@@ -15,7 +15,7 @@ from typing import Any
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, reporting_damage
-from imprint.core.files.atomic import home, make_folder, read_note, write_note
+from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE
@@ -82,13 +82,13 @@ class FileInputs:
         """
         note, started = home() / "fingerprints" / digest(self._marks()), time.time()
         try:
-            self._digests = read_note(note, {"digests": list})["digests"]
+            self._digests = read_checked(note, {"digests": list})["digests"]
         except OSError:  # it is missing or damaged
             self._digests = [self._digest(name) for name in self.names]
             last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
             if last_change < started - CLOCK_STEP:
                 with suppress(OSError):  # a read-only home costs time, not correctness
-                    write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
+                    write_checked(make_folder(note.parent) / note.name, {"digests": self._digests})
         return self._digests
 
     def _digest(self, name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write, read_note, write_note
+from imprint.core.files.atomic import atomic_write, read_checked, write_checked
 from imprint.core.types import Array
 from imprint.datasets import SPLITS
 from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels
@@ -121,7 +121,7 @@ def _digest_of_state(path: Path, *state: int) -> str:
 def _verified(folder: Path) -> str | None:
     """The fingerprint of the pack that was unpacked there, if every byte is as it was written."""
     try:
-        note = read_note(folder / NOTE, {"fingerprint": str, "files": dict})
+        note = read_checked(folder / NOTE, {"fingerprint": str, "files": dict})
         intact = {name: _digest(folder / name) for name in UNPACKED} == note["files"]
     except OSError:
         return None
@@ -138,7 +138,7 @@ def _unpack(path: Path, folder: Path) -> None:
             for name, array in zip(UNPACKED, pack[:4]):
                 write_array(Path(temporary, name), array)
             files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
-            write_note(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
+            write_checked(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first
                 os.rename(temporary, folder)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from imprint.backbones import Backbone
-from imprint.core.cluster import AHEAD, RETRIES, Slots, connected
+from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connected
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, Batches, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import available_cpus
@@ -34,12 +34,12 @@ def ray_batches(job: EmbeddingJob, advance: Advance) -> Batches:
 def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
     """Submit the batches of a job, and yield the results in order.
 
-    `AHEAD` tasks are submitted for every slot of the cluster. Results that arrive before an earlier one, such as one
-    whose node was lost, wait in a buffer of bounded size, so that one slow task does not stop the other nodes.
+    `IN_FLIGHT_PER_SLOT` tasks are submitted for every slot of the cluster. Results that arrive before an earlier one,
+    such as one whose node was lost, wait in a buffer of bounded size, so that one slow task does not stop the others.
     """
     backbone, cores = job.backbone, job.workers or 1
     slots = Slots(ray, cores, int(getattr(backbone, "device", "cpu") != "cpu"))
-    options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": RETRIES, "retry_exceptions": False}
+    options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": MAX_RETRIES, "retry_exceptions": False}
     task, pickled = ray.remote(**options)(_compute), ray.put(_pickled(ray, backbone))
     inputs = job.batch_size * _batches_in_a_task(job, slots)
     most_waiting = BUFFER_BYTES // (4 * backbone.width * inputs)
@@ -48,7 +48,7 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
     unwritten: deque[Any] = deque()
     running: dict[Any, None] = {}  # an ordered set
     while span or unwritten:
-        limit = AHEAD * slots.count()
+        limit = IN_FLIGHT_PER_SLOT * slots.count()
         if span and len(running) < limit and len(unwritten) < limit + min(BUFFER * slots.count(), most_waiting):
             where = slice(span[0], span[-1] + 1)
             part = SimpleNamespace(inputs=job.data.inputs[where], names=job.data.names[where])
@@ -77,7 +77,7 @@ def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:
     except ray.exceptions.RayTaskError as e:
         raise e.cause from None
     except ray.exceptions.RayError as e:
-        lost = f"The cluster lost a batch after {RETRIES} retries ({type(e).__name__})"
+        lost = f"The cluster lost a batch after {MAX_RETRIES} retries ({type(e).__name__})"
         raise ImprintError(f"{lost}; finished batches are kept, and the same call resumes.") from None
     return batches
 

@@ -19,7 +19,7 @@ import numpy as np
 from imprint.core import __version__
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, require
-from imprint.core.files.atomic import home, read_note, write_note
+from imprint.core.files.atomic import home, read_checked, write_checked
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import Skipped
 
@@ -153,7 +153,7 @@ def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str,
             os.fsync(f.fileno())
             files[name] = {"bytes": os.fstat(f.fileno()).st_size, "sha256": _sha256(f)}
     facts = facts | {"dtype": "<f4", "format": FORMAT, "imprint": __version__, "files": files}
-    write_note(folder / MANIFEST, facts, CHECKSUM)
+    write_checked(folder / MANIFEST, facts, CHECKSUM)
 
 
 def write_array(path: Path, array: Array) -> None:
@@ -173,7 +173,7 @@ def _npy_header(rows: int, width: int) -> bytes:
 def _verified_manifest(folder: Path, *, rows: bool) -> dict[str, Any]:
     """The manifest of a store, after every file was compared with it; `rows` includes the checksum of the rows."""
     try:
-        manifest = read_note(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
+        manifest = read_checked(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
         shape, skipped = (manifest["rows"], manifest["width"]), [Skipped(*s) for s in manifest["skipped"]]
         stated = {name: (manifest["files"][name]["bytes"], manifest["files"][name]["sha256"]) for name in FILES}
         require(min(shape) > 0 and stated[ROWS][0] == HEADER + 4 * math.prod(shape))

@@ -19,7 +19,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
 from imprint.core.label_sets import indicator
-from imprint.core.layout import LARGEST_AXIS, to_arrays, to_states
+from imprint.core.layout import MAX_AXIS_LENGTH, to_arrays, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
@@ -119,7 +119,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     labels, seed, dtype, width = (document[key] for key in ("labels", "seed", "dtype", "width"))
     imprinted = labels["imprinted"]
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
-    require(type(width) is int and 1 <= width < LARGEST_AXIS and type(labels["type"]) is str)
+    require(type(width) is int and 1 <= width < MAX_AXIS_LENGTH and type(labels["type"]) is str)
     label_type = np.dtype(labels["type"])
     _check_labels(imprinted, label_type)
     empty = Head(method, seed, dtype, (), (), label_type, width, flat=document.get("flat") is True)

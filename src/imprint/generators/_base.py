@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.component import Component
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.types import Array, State
 
 ROWS = {"rows": Entry("p d")}
@@ -15,7 +15,7 @@ ROWS = {"rows": Entry("p d")}
 
 def clusters(count: str = "p") -> dict[str, Entry]:
     """The layout of a state with this number of proxies, which represent clusters of rows."""
-    mass, spread = Entry(count, least=SMALLEST_MASS, most=COUNTED), Entry(count, least=0)
+    mass, spread = Entry(count, minimum=MIN_MASS, maximum=MAX_COUNT), Entry(count, minimum=0)
     return {"rows": Entry(f"{count} d"), "mass": mass, "spread": spread}
 
 

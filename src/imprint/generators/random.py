@@ -5,7 +5,7 @@ import numpy as np
 
 from imprint.core.arrays import rows_at, to_numpy
 from imprint.core.component import param
-from imprint.core.layout import COUNTED, Entry
+from imprint.core.layout import MAX_COUNT, Entry
 from imprint.core.types import Array, State
 from imprint.generators._base import ROWS, PerClassGenerator
 
@@ -21,7 +21,10 @@ class Random(PerClassGenerator):
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     takes_tensors = True
-    layout = ROWS | {"keys": Entry("p", least=0, most=1), "seen": Entry("1", least=1, most=COUNTED, whole=True)}
+    layout = ROWS | {
+        "keys": Entry("p", minimum=0, maximum=1),
+        "seen": Entry("1", minimum=1, maximum=MAX_COUNT, integer=True),
+    }
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return self._draw(X, _keys(len(X), rng, weight), len(X))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Change
-from imprint.core.arrays import cut, on_gpu, rows_at, to_device
+from imprint.core.arrays import on_gpu, rows_at, split_rows, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.threads import lazy
@@ -56,8 +56,8 @@ class Head(Decider):
         present, index = np.unique(y, return_inverse=True)
         index = index.astype(np.min_scalar_type(len(present)))  # few classes are sorted in one pass
         order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
-        rows = dict(zip(present.tolist(), cut(rows_at(X, order), sizes)))
-        weights = {} if weight is None else dict(zip(rows, cut(np.asarray(weight)[order], sizes)))
+        rows = dict(zip(present.tolist(), split_rows(rows_at(X, order), sizes)))
+        weights = {} if weight is None else dict(zip(rows, split_rows(np.asarray(weight)[order], sizes)))
         known, states = set(rows).intersection(self.labels), self.states
         if known:
             states = tuple(

@@ -98,7 +98,7 @@ class Imprinter(Predictor):
             backbone = backbone or backbones.default("image")
             method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
         self._method, self._method_chosen = Method.of(**{**method, **parts}), recipe is not None or bool(parts)
-        self._seed, self._calibrate = check_int("Imprinter", "random_state", seed, least=0), calibrate
+        self._seed, self._calibrate = check_int("Imprinter", "random_state", seed, minimum=0), calibrate
         self._names = ClassNames.of(names)
         self.embedder = BackboneEmbedder(backbone, cache, device, threads)
         self.embedder.tree = tree

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeAlias
 
-from imprint.core.cluster import AHEAD, RETRIES, Slots, connected
+from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connected
 from imprint.core.errors import check_int
 from imprint.core.family import unknown
 from imprint.core.types import Array
@@ -130,9 +130,9 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
     The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
     """
     with connected(workers) as ray:
-        task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(evaluate)
+        task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, retry_exceptions=False)(evaluate)
         slots = Slots(ray)
-        yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: AHEAD * slots.count())
+        yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: IN_FLIGHT_PER_SLOT * slots.count())
 
 
 RUNNERS = {"local": local_runner, "ray": ray_runner}
@@ -158,7 +158,7 @@ def _reason(error: BaseException) -> str:
         return "its process was killed, perhaps because memory ran out"
     if type(error).__module__ == "ray.exceptions":
         cause = getattr(error, "cause", None)  # of an error in the task
-        return _reason(cause) if cause else f"lost by the cluster after {RETRIES} retries: {type(error).__name__}"
+        return _reason(cause) if cause else f"lost by the cluster after {MAX_RETRIES} retries: {type(error).__name__}"
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 

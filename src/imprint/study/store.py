@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from imprint.core import __version__
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write, exclusive, make_folder, read_note, remove_partials, write_note
+from imprint.core.files.atomic import atomic_write, exclusive, make_folder, read_checked, remove_partials, write_checked
 from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
@@ -46,7 +46,7 @@ class Store:
         make_folder(self.folder)
         try:
             with suppress(FileNotFoundError):
-                read_note(self.folder / MANIFEST, {"format": int})
+                read_checked(self.folder / MANIFEST, {"format": int})
         except FileError:
             rule = "it is not the manifest of a study, or is damaged; choose another folder, or delete the file"
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
@@ -102,12 +102,12 @@ class Store:
     def fail(self, unit: Unit, reason: str) -> None:
         """Store the reason why a unit failed; the next run tries it again."""
         note = {"unit": str(unit), "experiments": len(unit.experiments), "reason": reason}
-        write_note(self.folder / FAILURES / f"{unit.key}.json", note)
+        write_checked(self.folder / FAILURES / f"{unit.key}.json", note)
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed units with their reasons."""
         holds = dict(unit=str, experiments=int, reason=str)
-        return [read_note(path, holds) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        return [read_checked(path, holds) for path in sorted((self.folder / FAILURES).glob("*.json"))]
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, its embeddings, and the software that ran it."""
@@ -125,19 +125,19 @@ class Store:
             "libraries": libraries,
             "machine": platform.machine(),
         }
-        write_note(self.folder / MANIFEST, manifest)
+        write_checked(self.folder / MANIFEST, manifest)
 
     def manifest(self) -> dict[str, Any]:
         """The manifest; refused if there is none."""
         try:
-            manifest = read_note(self.folder / MANIFEST, {"format": int})
+            manifest = read_checked(self.folder / MANIFEST, {"format": int})
         except FileNotFoundError:
             raise FileError(f"{self.folder}: no study has been run into this folder.") from None
         if manifest["format"] != FORMAT:
             other = f"format {manifest['format']}; this imprint reads format {FORMAT}"
             raise FileError(f"{self.folder / MANIFEST}: {other}.")
         holds = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {"experiments": int}
-        return read_note(self.folder / MANIFEST, holds | dict.fromkeys(("imprint", "python", "machine"), str))
+        return read_checked(self.folder / MANIFEST, holds | dict.fromkeys(("imprint", "python", "machine"), str))
 
     def study(self) -> Study:
         """The study of the manifest."""

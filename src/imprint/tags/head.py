@@ -9,7 +9,7 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration import CrossValidation
 from imprint.core.arrays import to_numpy
-from imprint.core.component import DEFAULT
+from imprint.core.component import DEFAULT_METHOD
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
@@ -123,7 +123,7 @@ def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
 
 def default_method() -> Method:
     """The default method for tags: every row is a proxy, with more noise than for classes."""
-    return Method.of(**{**DEFAULT, "generator": "all", "aggregator": "kernel(noise=1)"})
+    return Method.of(**{**DEFAULT_METHOD, "generator": "all", "aggregator": "kernel(noise=1)"})
 
 
 def reason_against_tags(method: Method) -> str | None:

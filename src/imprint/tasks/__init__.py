@@ -10,7 +10,7 @@ from imprint.tasks._base import Chain, Selection, Task
 __all__ = ["Chain", "Selection", "Task", "family", "names", "resolve"]
 
 family = Family(__name__, Task)
-LONGEST_TEXT = 20_000  # characters; room for a thousand named classes
+MAX_TEXT_LENGTH = 20_000  # characters; room for a thousand named classes
 
 
 def names() -> list[str]:
@@ -33,7 +33,7 @@ def resolve(spec: str | Task) -> Task:
     if isinstance(spec, Task):
         return spec
     try:
-        if not isinstance(spec, str) or len(spec) > LONGEST_TEXT:
+        if not isinstance(spec, str) or len(spec) > MAX_TEXT_LENGTH:
             raise TypeError
         steps = _steps(ast.parse(spec.strip(), mode="eval").body)
     except ParameterError:

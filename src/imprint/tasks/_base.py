@@ -63,7 +63,7 @@ class Task(Component):
         if array.ndim != 1 or array.dtype.kind not in "iuU":
             kind = f"{array.ndim}-dimensional {array.dtype}"
             raise ParameterError(f"{self}.select(labels): labels must be a list of integers or of strings, not {kind}.")
-        check_int(f"{self}.select", "seed", seed, least=0)
+        check_int(f"{self}.select", "seed", seed, minimum=0)
         values, inverse = np.unique(array, return_inverse=True)
         current = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
         index = {label: i for i, label in enumerate(current)}

@@ -113,7 +113,7 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
     real = os.open
 
     def denied(path, *args, **options):
-        if str(path).endswith(atomic.PARTIAL):
+        if str(path).endswith(atomic.PARTIAL_SUFFIX):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return real(path, *args, **options)
 

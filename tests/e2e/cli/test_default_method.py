@@ -1,7 +1,7 @@
 """One default method and seed: in Python, in the terminal and on the page."""
 
 from imprint import ImprintClassifier, Imprinter, recipe
-from imprint.core.component import DEFAULT
+from imprint.core.component import DEFAULT_METHOD
 from imprint.method import Method
 from imprint.serve.projects import open_project
 
@@ -15,5 +15,5 @@ def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path
     page = open_project(tmp_path / "project", "raw")
     page.close()
     heads = [page._plain.head, *(classifier.fit(X, y).head_ for classifier in classifiers)]
-    assert [head.method for head in heads] == [Method.of(**DEFAULT)] * 5
+    assert [head.method for head in heads] == [Method.of(**DEFAULT_METHOD)] * 5
     assert [head.seed for head in heads] == [0] * 5

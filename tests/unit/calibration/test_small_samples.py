@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, Imprinter, recipe
 from imprint.calibration import calibration_error, out_of_fold
-from imprint.core.component import DEFAULT
+from imprint.core.component import DEFAULT_METHOD
 from imprint.core.errors import SmallSampleWarning
 from imprint.method import Method
 
@@ -17,7 +17,7 @@ X, Y = load_digits(return_X_y=True)
 
 def test_copies_are_never_on_both_sides_of_a_fold():
     rows = np.repeat(np.arange(60), 3)
-    answers = out_of_fold(Method.of(**DEFAULT), 0, X[rows], Y[rows])
+    answers = out_of_fold(Method.of(**DEFAULT_METHOD), 0, X[rows], Y[rows])
     for row in range(60):
         assert len(set(answers.fold[rows == row])) == 1
 

@@ -126,7 +126,7 @@ def test_a_folder_that_does_not_exist_is_one_sentence(tmp_path):
 
 
 def test_whoever_waits_too_long_for_another_is_told(path, monkeypatch):
-    monkeypatch.setattr("imprint.core.files.database.WAIT", 0.05)
+    monkeypatch.setattr("imprint.core.files.database.TIMEOUT", 0.05)
     first, second = opened(path), opened(path)
     with first.transaction():
         with pytest.raises(FileError, match="in use by another process"), second.transaction():

@@ -8,9 +8,9 @@ from imprint.core.layout import Entry, to_arrays, to_states
 WIDTH = 3
 LAYOUT = {
     "rows": Entry("p d"),
-    "mass": Entry("p", least=0, most=9),
+    "mass": Entry("p", minimum=0, maximum=9),
     "gram": Entry("t", optional=True),
-    "count": Entry("1", whole=True),
+    "count": Entry("1", integer=True),
     "mean": Entry("d", instead_of="total"),
     "total": Entry("d", instead_of="mean"),
 }

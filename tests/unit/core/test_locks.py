@@ -11,7 +11,7 @@ from imprint.core.files import atomic
 
 @pytest.mark.parametrize("remove", [False, True])
 def test_one_at_a_time(tmp_path, monkeypatch, remove):
-    monkeypatch.setattr(atomic, "PAUSE", 0.0002)
+    monkeypatch.setattr(atomic, "LOCK_INTERVAL", 0.0002)
     path, inside, most = tmp_path / "a.lock", [], []
 
     def work() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import WRITTEN, write_outputs
+from imprint.core.files.atomic import OUTPUT_LIST, write_outputs
 
 
 def test_outputs_are_written_again_but_never_over_other_files(tmp_path):
@@ -25,7 +25,7 @@ def test_outputs_are_written_again_but_never_over_other_files(tmp_path):
 
 def test_a_list_of_outputs_that_was_altered_is_refused(tmp_path):
     write_outputs(tmp_path, {"a.txt": b"1"})
-    (tmp_path / WRITTEN).write_text('{"files": {}}')
+    (tmp_path / OUTPUT_LIST).write_text('{"files": {}}')
     with pytest.raises(FileError):
         write_outputs(tmp_path, {"a.txt": b"2"})
 

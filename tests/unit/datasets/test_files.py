@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import read_note
+from imprint.core.files.atomic import read_checked
 from imprint.datasets import files, load
 
 
@@ -35,13 +35,13 @@ def test_300_flipped_bits_of_a_remembered_fingerprint(photos, monkeypatch, own_h
     first = load(photos).fingerprint
     (note,) = (own_home / "fingerprints").iterdir()
     content = note.read_bytes()
-    assert len(read_note(note, {"digests": list})["digests"]) == 6
+    assert len(read_checked(note, {"digests": list})["digests"]) == 6
     for bit in np.random.default_rng(0).integers(8 * len(content), size=300).tolist():
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
         note.write_bytes(damaged)
         with pytest.raises(OSError, match=r"damaged|missing"):
-            read_note(note, {"digests": list})
+            read_checked(note, {"digests": list})
     assert load(photos).fingerprint == first
 
 

@@ -85,10 +85,10 @@ def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
     assert slots.count() == 4
     nodes.append(nodes[0])
     assert slots.count() == 4  # for two seconds
-    monkeypatch.setattr(cluster, "REFRESH", 0)
+    monkeypatch.setattr(cluster, "LISTING_INTERVAL", 0)
     assert slots.count() == 8
-    monkeypatch.setattr(cluster, "WAIT", 0.01)
-    monkeypatch.setattr(cluster, "PAUSE", 0.01)
+    monkeypatch.setattr(cluster, "JOIN_TIMEOUT", 0.01)
+    monkeypatch.setattr(cluster, "POLL_INTERVAL", 0.01)
     with pytest.raises(
         ImprintError, match=r"No node of the Ray cluster has 8 core\(s\); the largest has 4 core\(s\)\."
     ):

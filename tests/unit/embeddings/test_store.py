@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import write_note
+from imprint.core.files.atomic import write_checked
 from imprint.embeddings import extract, list_embeddings, open_embeddings
 
 FILES = ["manifest.json", "rows.npy", "labels.npy", "names.json"]
@@ -106,7 +106,7 @@ def test_a_strange_manifest_is_refused(stored, text):
 def test_a_forged_manifest_is_refused(stored, change):
     forged = json.loads((stored.folder / "manifest.json").read_text()) | change
     del forged["digest"]
-    write_note(stored.folder / "manifest.json", forged, "digest")
+    write_checked(stored.folder / "manifest.json", forged, "digest")
     with pytest.raises(FileError, match=r"damaged \(manifest.json "):
         open_embeddings(stored.folder)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.core.files.atomic import write_note
+from imprint.core.files.atomic import write_checked
 from imprint.embeddings import write_pack
 from imprint.report.results_file import results_table
 from imprint.study import Grid, Held, Packs, Study, plan, run
@@ -145,13 +145,13 @@ def test_a_damaged_note_of_a_failure_is_named(folder):
 )
 def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
     path = folder / "manifest.json"
-    write_note(path, {**Store(folder).manifest(), **change})
+    write_checked(path, {**Store(folder).manifest(), **change})
     (key,) = change
     with pytest.raises(
         FileError, match=rf"manifest\.json: its '{key}' is missing or not what this imprint writes there"
     ):
         STUDY.results(folder)
-    write_note(folder / "failures" / "abc.json", {"unit": "a", "reason": 3})
+    write_checked(folder / "failures" / "abc.json", {"unit": "a", "reason": 3})
     with pytest.raises(FileError, match=r"abc\.json: its 'experiments' is missing"):
         Store(folder).failures()
 
@@ -161,7 +161,7 @@ def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
 )
 def test_a_sealed_manifest_with_a_bad_study_is_named(folder, study):
     manifest = Store(folder).manifest()
-    write_note(folder / "manifest.json", {**manifest, "study": {**manifest["study"], **study} if study else study})
+    write_checked(folder / "manifest.json", {**manifest, "study": {**manifest["study"], **study} if study else study})
     for read in (Store(folder).study, lambda: results_table(folder)):
         with pytest.raises(FileError, match=r"manifest\.json: \w.*\.$"):
             read()

@@ -12,21 +12,21 @@ from typing import IO, Any
 
 from imprint.core.errors import FileError, reporting
 
-PARTIAL = ".imprint-partial"  # the suffix of temporary files; no other file is mistaken for one
-WRITTEN = ".imprint-files.json"  # in a folder of reports: the names and digests of the files that were written there
-CHECKSUM = "sha256"  # the key of the checksum of a note
-PAUSE = 0.1  # seconds between two attempts to lock a file
+PARTIAL_SUFFIX = ".imprint-partial"  # of temporary files; no other file has it
+OUTPUT_LIST = ".imprint-files.json"  # in a folder of reports: the names and digests of the files written there
+CHECKSUM_KEY = "sha256"  # in a JSON file, the key of the checksum of the other values
+LOCK_INTERVAL = 0.1  # seconds between two attempts to lock a file
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a new file next to `path` for writing and reading; it is renamed to `path` if the block ends without error.
 
-    A crash, a full disk or Ctrl-C leaves the old file intact. A new file has the permissions of the process's umask, a
-    replaced one keeps its own. If `path` is a link, its target is replaced.
+    A crash, a full disk or Ctrl-C leaves the old file intact. A new file gets the permissions of the umask, a
+    replaced one keeps its permissions. If `path` is a link, its target is replaced.
     """
     target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL}")
+    partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL_SUFFIX}")
     with reporting("write", path):
         if target.is_dir():
             raise FileError(f"Cannot write {path}: it is a folder.")
@@ -57,7 +57,7 @@ def make_folder(folder: Path) -> Path:
 
 def remove_partials(folder: Path) -> None:
     """Remove the temporary files of killed processes; the caller must know that no process writes there now."""
-    for partial in folder.glob(f".*{PARTIAL}"):
+    for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
         with suppress(OSError):
             partial.unlink()
 
@@ -71,19 +71,19 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_note(path: str | os.PathLike[str], values: dict[str, Any], key: str = CHECKSUM) -> None:
-    """Write values that JSON can hold, complete or not at all; the key `key` holds their checksum."""
+def write_checked(path: str | os.PathLike[str], values: dict[str, Any], key: str = CHECKSUM_KEY) -> None:
+    """Write values as JSON with their checksum under `key`, complete or not at all."""
     with atomic_write(path) as f:
         f.write(json.dumps({**values, key: _checksum(values)}, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def read_note(path: str | os.PathLike[str], holds: Mapping[str, type], key: str = CHECKSUM) -> dict[str, Any]:
-    """What `write_note` wrote; a file that is damaged, was altered, or does not hold values of these types is refused.
+def read_checked(path: str | os.PathLike[str], types: Mapping[str, type], key: str = CHECKSUM_KEY) -> dict[str, Any]:
+    """The values that `write_checked` wrote; a wrong checksum, or values of other types, are an error.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_note(Path(folder) / "a.json", {"b": [1, 2]})
-    ...     read_note(Path(folder) / "a.json", {"b": list})
+    ...     write_checked(Path(folder) / "a.json", {"b": [1, 2]})
+    ...     read_checked(Path(folder) / "a.json", {"b": list})
     {'b': [1, 2]}
     """
     try:
@@ -94,8 +94,8 @@ def read_note(path: str | os.PathLike[str], holds: Mapping[str, type], key: str 
         raise
     except (OSError, ValueError, RecursionError, AttributeError, TypeError):
         raise FileError(f"{path}: it is damaged or was altered; its checksum does not match.") from None
-    for name, kind in holds.items():
-        if type(values.get(name)) is not kind:
+    for name, expected in types.items():
+        if type(values.get(name)) is not expected:
             raise FileError(f"{path}: its {name!r} is missing or not what this imprint writes there.")
     return values
 
@@ -107,27 +107,27 @@ def _checksum(values: dict[str, Any]) -> str:
 
 
 def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, by their names within a folder, each complete or not at all.
+    """Write files into a folder, given by name, each complete or not at all; their paths.
 
-    A file that exists is replaced only if an earlier call wrote it and nobody has changed it since.
+    An existing file is replaced only if an earlier call wrote it and it has not changed since.
     """
     try:
-        written = read_note(folder / WRITTEN, {"files": dict})["files"]
+        written = read_checked(folder / OUTPUT_LIST, {"files": dict})["files"]
     except FileNotFoundError:
         written = {}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     for name, sha256 in digests.items():
         path = folder / name
         with reporting("replace", path):
-            present = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else sha256
-        if present not in (sha256, written.get(name)):
+            existing = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else sha256
+        if existing not in (sha256, written.get(name)):
             rule = "it exists, and imprint did not write it or it was changed since; move it or choose another folder"
             raise FileError(f"Cannot write {path}: {rule}.")
     for name, content in files.items():
         make_folder((folder / name).parent)
         with atomic_write(folder / name) as f:
             f.write(content)
-    write_note(folder / WRITTEN, {"files": written | digests})
+    write_checked(folder / OUTPUT_LIST, {"files": written | digests})
     return [folder / name for name in files]
 
 
@@ -135,8 +135,8 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
 def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remove: bool = False) -> Iterator[None]:
     """Hold the lock on the file `path`, which is created if needed; call `waiting` before each pause.
 
-    The operating system releases the lock when the process dies. The file stays unless `remove` is set. Threads exclude
-    one another as processes do; a thread that asks for a lock that it holds deadlocks.
+    The operating system releases the lock when the process dies. The file stays unless `remove` is set. The lock also
+    excludes other threads of the process. It is not reentrant: a thread that locks a file twice deadlocks.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, exclusive(Path(folder) / "a.lock"):
@@ -153,7 +153,7 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
             lock.acquire(timeout=0)
             break
         waiting()
-        time.sleep(PAUSE)
+        time.sleep(LOCK_INTERVAL)
     try:
         yield
     finally:

@@ -19,8 +19,8 @@ from imprint.core.types import Array
 
 FORMAT = "imprint-model"
 VERSION = 2
-LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
-LARGEST_FILE = 8 * 2**30
+MAX_HEADER_BYTES = 100_000_000  # the limit of safetensors; enough for about 300,000 classes
+MAX_FILE_BYTES = 8 * 2**30
 
 Content = tuple[dict[str, Any], dict[str, Array]]
 """A JSON document and named arrays."""
@@ -39,9 +39,9 @@ def write(
     """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _checksum(text, arrays)}
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # as safetensors needs them
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # safetensors requires it
     raw = save(contiguous, {FORMAT: json.dumps(head)})
-    if int.from_bytes(raw[:8], "little") > LARGEST_HEADER or len(raw) > LARGEST_FILE:
+    if int.from_bytes(raw[:8], "little") > MAX_HEADER_BYTES or len(raw) > MAX_FILE_BYTES:
         raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:
         f.write(raw)
@@ -54,13 +54,13 @@ def write(
 
 
 def read(path: str | os.PathLike[str]) -> Content:
-    """Read what `write` wrote; refuse anything else in one sentence."""
+    """Read a file that `write` wrote; refuse anything else in one sentence."""
     path = Path(path)
     with reporting("read", path):
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, not a model file.")
-        if (size := path.stat().st_size) > LARGEST_FILE:
-            raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise FileError(f"{path}: {size:,} bytes is more than a model may have ({MAX_FILE_BYTES:,}).")
         if not path.is_file():
             raise FileError(f"{path}: this is not an ordinary file.")
         return parse(path.read_bytes(), path)
@@ -70,13 +70,13 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     """The document and the arrays in the bytes of a file; `path` names it in errors."""
     damaged = FileError(f"{path}: the model is damaged or was altered; its checksum does not match.")
     length = int.from_bytes(raw[:8], "little")
-    if len(raw) < 8 + length <= 8 + LARGEST_HEADER and raw[8:9] == b"{":
+    if len(raw) < 8 + length <= 8 + MAX_HEADER_BYTES and raw[8:9] == b"{":
         raise damaged
     try:  # our part of the header, before any memory is allocated for the arrays that it claims to have
-        head = json.loads(json.loads(raw[8 : 8 + min(length, LARGEST_HEADER)])["__metadata__"][FORMAT])
+        head = json.loads(json.loads(raw[8 : 8 + min(length, MAX_HEADER_BYTES)])["__metadata__"][FORMAT])
         require(head["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise foreign(path) from None
+        raise not_a_model(path) from None
     if head.get("version") != VERSION:
         raise FileError(
             f"{path}: this model has format version {head.get('version')!r} and this imprint reads version {VERSION}; "
@@ -88,23 +88,23 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
         raise damaged from None
     if not isinstance(document, dict):
-        raise foreign(path)
+        raise not_a_model(path)
     return document, arrays
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Report content that is not that of a model in one sentence."""
+    """Report an exception that invalid content raises as one sentence about the file."""
     try:
         yield
     except ParameterError as e:
         raise FileError(f"{path}: {e}") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-        raise foreign(path) from None
+        raise not_a_model(path) from None
 
 
-def foreign(path: str | os.PathLike[str]) -> FileError:
-    """The sentence for a file that some other program wrote."""
+def not_a_model(path: str | os.PathLike[str]) -> FileError:
+    """The error for a file that another program wrote."""
     return FileError(f"{path}: this is not an imprint model.")
 
 

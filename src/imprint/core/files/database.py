@@ -2,8 +2,8 @@
 
 By convention the last column of every table is called `checksum` and holds `checksum(*the_other_columns)`: write rows
 with `insert`, and test them with `is_intact` after reading. SQLite itself does not notice a flipped bit inside a value.
-It takes damage at the end of the write-ahead log for a write that never finished: a program that must notice that too
-stores elsewhere how far it has written.
+It treats damage at the end of the write-ahead log as an unfinished write. To detect that too, store elsewhere which row
+was written last.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from typing import Any
 
 from imprint.core.errors import FileError
 
-APPLICATION = 0x494D5052  # "IMPR", in the header of every database of ours
-WAIT = 60.0  # seconds to wait for another process before a call fails
+APPLICATION_ID = 0x494D5052  # "IMPR", in the header of every database of this library
+TIMEOUT = 60.0  # seconds to wait for another process before a call fails
 CANNOT_WRITE = {getattr(sqlite3, f"SQLITE_{name}") for name in ("FULL", "CANTOPEN", "READONLY", "PERM", "IOERR")}
 Value = None | int | float | str | bytes
 
 
 def checksum(*values: Value) -> bytes:
-    """Eight bytes that differ, for all practical purposes, if a value, its type or the order of values differs.
+    """A hash of eight bytes that depends on the values, their types and their order.
 
     >>> checksum("ab", "c") == checksum("a", "bc"), len(checksum(1, None, b"x", 0.5))
     (False, 8)
@@ -42,7 +42,7 @@ def is_intact(row: Sequence[Any]) -> bool:
 
 
 class DamagedDatabaseError(FileError):
-    """A database is damaged, or is not one of ours; content that can be computed again may be removed."""
+    """A database is damaged or has another format; a cache may then be deleted and computed again."""
 
 
 class Database:
@@ -65,8 +65,8 @@ class Database:
 
     def __init__(self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True) -> None:
         self.path, self._lock = path, RLock()
-        with self._explained():
-            self._connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        with self._reporting_errors():
+            self._connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             self.execute("PRAGMA journal_mode = WAL")
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -77,27 +77,27 @@ class Database:
             raise
 
     def execute(self, statement: str, *values: Value) -> list[tuple[Any, ...]]:
-        """Run a statement; the rows that it returns."""
-        with self._lock, self._explained():
+        """Run a statement and return its rows."""
+        with self._lock, self._reporting_errors():
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make the writes of a block count together once it ends; an error in it undoes them all."""
+        """Commit the writes of a block together when it ends; an error in the block rolls them back."""
         with self._lock:
             self.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has undone it already where the disk was full
+                with suppress(sqlite3.Error):  # SQLite has rolled it back already if the disk was full
                     self._connection.execute("ROLLBACK")
                 raise
 
     def insert(self, table: str, *values: Value) -> None:
         """Write a row and its checksum, replacing a row that has the same primary key."""
-        marks = ", ".join("?" * (len(values) + 1))
-        self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", *values, checksum(*values))
+        placeholders = ", ".join("?" * (len(values) + 1))
+        self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({placeholders})", *values, checksum(*values))
 
     def damaged(self, what: str) -> FileError:
         """The error for content that is not what was written; `what` names it."""
@@ -105,34 +105,34 @@ class Database:
 
     def close(self) -> None:
         """Write the log into the file and close it."""
-        with self._lock, suppress(sqlite3.Error):  # what was committed stays in the log
+        with self._lock, suppress(sqlite3.Error):  # committed rows stay in the log
             self._connection.close()
 
     def _create(self, tables: Sequence[str], version: int) -> None:
-        if self._stated() == (APPLICATION, version):
+        if self._application_and_version() == (APPLICATION_ID, version):
             return
-        with self.transaction():  # alone: another process may have created the tables meanwhile
-            stated = self._stated()
-            if stated == (0, 0) and self.execute("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                pragmas = (f"PRAGMA user_version = {version}", f"PRAGMA application_id = {APPLICATION}")
+        with self.transaction():  # exclusive: another process may have created the tables meanwhile
+            header = self._application_and_version()
+            if header == (0, 0) and self.execute("SELECT count(*) FROM sqlite_master") == [(0,)]:
+                pragmas = (f"PRAGMA user_version = {version}", f"PRAGMA application_id = {APPLICATION_ID}")
                 for statement in (*tables, *pragmas):
                     self.execute(statement)
-            elif stated != (APPLICATION, version):
+            elif header != (APPLICATION_ID, version):
                 raise DamagedDatabaseError(
-                    f"{self.path}: this file is damaged or has another format (it states {stated[1]}, this imprint "
+                    f"{self.path}: this file is damaged or has another format (it states {header[1]}, this imprint "
                     f"reads {version}); use the imprint that wrote it, or restore a copy."
                 )
 
-    def _stated(self) -> tuple[int, int]:
+    def _application_and_version(self) -> tuple[int, int]:
         ((application, version),) = self.execute("SELECT * FROM pragma_application_id, pragma_user_version")
         return application, version
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Report an error of SQLite in one sentence."""
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report an error of SQLite as one sentence."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter where an error quotes damaged bytes
+        except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter if a message of SQLite quotes damaged bytes
             if isinstance(e, sqlite3.ProgrammingError) and "closed" in str(e):
                 raise FileError(f"{self.path} was closed while it was used; try again.") from None
             code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value cannot be decoded

@@ -298,12 +298,12 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
         ImprintClassifier.load(tmp_path / "none")
     with pytest.raises(FileError, match="is a folder"):
         ImprintClassifier.load(tmp_path)
-    monkeypatch.setattr(container, "LARGEST_FILE", 100)
+    monkeypatch.setattr(container, "MAX_FILE_BYTES", 100)
     with pytest.raises(FileError, match="more than a model may have"):
         ImprintClassifier.load(model)
 
 
-@pytest.mark.parametrize("limit", ["LARGEST_FILE", "LARGEST_HEADER"])
+@pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_HEADER_BYTES"])
 def test_what_could_not_be_read_again_is_not_written(model, monkeypatch, limit):
     old = model.read_bytes()
     monkeypatch.setattr(container, limit, 100)
