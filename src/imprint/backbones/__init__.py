@@ -22,7 +22,7 @@ from imprint.backbones.record import (
     names,
     of_file,
     plugin,
-    stated_weights,
+    weights_digest,
 )
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -93,7 +93,7 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     (True, None)
     """
     source = _source(spec)
-    if not isinstance(source, Record) or (weights := stated_weights(source)) is None:
+    if not isinstance(source, Record) or (weights := weights_digest(source)) is None:
         return None
     arithmetic = precision(device) if source.adapter == "torchvision" else "float32"
     return source.fingerprint(weights, _adapter(source.adapter).VERSION, arithmetic)

@@ -1,4 +1,4 @@
-"""Loaded backbones: they prepare single inputs and embed batches of them. What adapters share; the speed."""
+"""Loaded backbones, which prepare single inputs and embed batches of them, and the functions that adapters share."""
 
 import re
 import time
@@ -19,9 +19,9 @@ from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.modalities import modality
 
-MEASURED_BATCH = 32
+SPEED_TEST_BATCH = 32  # inputs
 TEMPLATES = ("{}", "a photo of a {}.", "a photo of the {}.", "a close-up photo of a {}.", "a picture of {}.")
-"""The sentences whose mean embedding stands for the name of a class."""
+"""Prompts of a two-tower model: the embedding of a class name is the mean over these sentences."""
 
 
 class Backbone(ABC):
@@ -102,7 +102,8 @@ class TorchBackbone(PictureBackbone):
         self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None, *towers: Any
     ):
         super().__init__(record, weights, version, precision(device))
-        self.device, self._mixed, torch = device, device != "cpu", torch_module()
+        torch = torch_module()
+        self.device, self._mixed = device, device != "cpu"
         layout = torch.channels_last if self._mixed else torch.contiguous_format
         self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
         self._embed_pictures, self._embed_texts = towers or (self._module, None)
@@ -132,7 +133,7 @@ class TorchBackbone(PictureBackbone):
             return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu())
 
 
-def extra(module: str, name: str, spec: str) -> Any:
+def import_extra(module: str, name: str, spec: str) -> Any:
     """Import an optional module, or name the extra that installs it."""
     top = module.split(".")[0]
     try:
@@ -156,7 +157,7 @@ def creating(spec: str, device: str, offline: str) -> Iterator[None]:
 
 
 def thread_count(threads: int | None) -> int:
-    """The given number, or all cores that this process may use."""
+    """The number of threads: `threads`, by default all cores that this process may use."""
     if threads is None:
         from imprint.kernels.cpu import available_cpus  # imports threadpoolctl
 
@@ -164,8 +165,8 @@ def thread_count(threads: int | None) -> int:
     return check_int("load", "threads", threads)
 
 
-def only_cpu(spec: str, device: str) -> None:
-    """Refuse a device that the adapter cannot use."""
+def check_cpu(spec: str, device: str) -> None:
+    """Refuse a GPU, for adapters that run on CPU only."""
     if device != "cpu":
         raise ParameterError(f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' only.")
 
@@ -200,11 +201,11 @@ def state_digest(module: Any) -> str:
 
 def inputs_per_second(backbone: Backbone, seconds: float = 1.0) -> float:
     """The speed on this machine, measured on artificial inputs (see `Modality.sample`) for about `seconds`."""
-    items = modality(backbone.modality).sample(MEASURED_BATCH)
+    items = modality(backbone.modality).sample(SPEED_TEST_BATCH)
     times = [0.0]
     with ThreadPoolExecutor(thread_count(None)) as pool:
-        while len(times) < 3 or times[-1] - times[1] < seconds:  # the first batch sets up and does not count
+        while len(times) < 3 or times[-1] - times[1] < seconds:  # the first batch is a warm-up and does not count
             prepared = list(pool.map(backbone.prepare, items))
             backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)
             times.append(time.perf_counter())
-    return MEASURED_BATCH * (len(times) - 2) / (times[-1] - times[1])
+    return SPEED_TEST_BATCH * (len(times) - 2) / (times[-1] - times[1])

@@ -9,9 +9,9 @@ import numpy as np
 from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.modalities.image import LONGEST_SIDE, is_picture
+from imprint.modalities.image import MAX_SIDE, is_picture
 
-LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixels in the crop are computed
+MAX_INTERMEDIATE_PIXELS = 1 << 24  # of a resized image before the crop; beyond, only the crop is computed
 FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """Resampling filters, by their numbers in Pillow."""
 CHOICES = {"filter": FILTERS, "colour": ("rgb", "grey"), "layout": ("NHWC", "NCHW"), "dtype": ("uint8", "float32")}
@@ -41,23 +41,25 @@ class Preprocess:
     dtype: str = "uint8"
 
     def __post_init__(self) -> None:
-        for name, legal in CHOICES.items():
-            self._require(name, getattr(self, name) in legal, f"one of {', '.join(map(repr, legal))}")
-        self._require("size", len(self.size) == 2 and all(map(_whole, self.size)), "two ints >= 1, height and width")
-        fits = self.resize is None or (_whole(self.resize) and self.resize >= max(self.size))
-        self._require("resize", fits, "null or an int >= the larger side of size")
-        fits = self.crop is None or (0 < self.crop <= 1 and self.resize is None and len(set(self.size)) == 1)
-        self._require("crop", fits, "null or a number in (0, 1], with a square size and without resize")
+        for name, choices in CHOICES.items():
+            self._require(name, getattr(self, name) in choices, f"one of {', '.join(map(repr, choices))}")
+        is_valid = len(self.size) == 2 and all(map(_is_positive_int, self.size))
+        self._require("size", is_valid, "two ints >= 1, height and width")
+        is_valid = self.resize is None or (_is_positive_int(self.resize) and self.resize >= max(self.size))
+        self._require("resize", is_valid, "null or an int >= the larger side of size")
+        is_valid = self.crop is None or (0 < self.crop <= 1 and self.resize is None and len(set(self.size)) == 1)
+        self._require("crop", is_valid, "null or a number in (0, 1], with a square size and without resize")
         self._require("divide", self.divide > 0, "a number > 0")
         for name, values in (("mean", self.mean), ("std", self.std)):
-            fits = values is None or len(values) == self.channels
-            self._require(name, fits, f"null or {self.channels} numbers, one per channel")
+            is_valid = values is None or len(values) == self.channels
+            self._require(name, is_valid, f"null or {self.channels} numbers, one per channel")
         self._require("std", self.std is None or all(s > 0 for s in self.std), "numbers > 0")
-        scaled = self.divide != 1 or self.mean or self.std
-        self._require("dtype", not (scaled and self.dtype == "uint8"), "'float32' where divide, mean or std are given")
+        is_scaled = self.divide != 1 or self.mean or self.std
+        is_valid = self.dtype == "float32" or not is_scaled
+        self._require("dtype", is_valid, "'float32' where divide, mean or std are given")
 
-    def _require(self, name: str, sound: bool, rule: str) -> None:
-        if not sound:
+    def _require(self, name: str, is_valid: bool, rule: str) -> None:
+        if not is_valid:
             raise ParameterError(f"Preprocess({name}={getattr(self, name)!r}): {name} must be {rule}.")
 
     @classmethod
@@ -70,7 +72,7 @@ class Preprocess:
             if key not in known:
                 raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(known)}.")
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-        if _whole(values["size"]):
+        if _is_positive_int(values["size"]):
             values["size"] = (values["size"], values["size"])
         try:
             return cls(**values)
@@ -102,45 +104,48 @@ class Preprocess:
         if not is_picture(item):
             what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
             raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
-        if max(item.shape) > LONGEST_SIDE:
+        if max(item.shape) > MAX_SIDE:
             size = f"{item.shape[1]:,} x {item.shape[0]:,} pixels"
-            raise UnreadableInput("a picture", f"{size}; the limit of a side is {LONGEST_SIDE:,}")
+            raise UnreadableInput("a picture", f"{size}; the limit of a side is {MAX_SIDE:,}")
         image = Image.fromarray(item)
-        image = self._sized(image if self.colour == "rgb" else image.convert("L"))
+        image = self._resize_and_crop(image if self.colour == "rgb" else image.convert("L"))
         if self.colour == "rgb":  # after resizing, because a grey picture is then resized as one channel
             image = image.convert("RGB")
         return np.asarray(image).reshape(*self.size, self.channels)
 
-    def _sized(self, image: Any) -> Any:
+    def _resize_and_crop(self, image: Any) -> Any:
         height, width = self.size
         if self.resize is None:
             side = max(1, int((self.crop or 1) * min(image.size)))
             left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
             box = None if self.crop is None else (left, top, left + side, top + side)
-            return self._resized(image, (width, height), box)
-        short = min(image.size)
-        columns, rows = (int(self.resize * side / short) for side in image.size)
+            return self._resize_box(image, (width, height), box)
+        columns, rows = (int(self.resize * side / min(image.size)) for side in image.size)
         left, top = round((columns - width) / 2), round((rows - height) / 2)
-        if columns * rows > LARGEST_STEP:
-            x, y = image.width / columns, image.height / rows
-            return self._resized(image, (width, height), (left * x, top * y, (left + width) * x, (top + height) * y))
-        image = self._resized(image, (columns, rows), None)
-        return image.crop((left, top, left + width, top + height))
+        crop = (left, top, left + width, top + height)
+        if columns * rows <= MAX_INTERMEDIATE_PIXELS:
+            return self._resize_box(image, (columns, rows), None).crop(crop)
+        x_scale, y_scale = image.width / columns, image.height / rows
+        scales = (x_scale, y_scale, x_scale, y_scale)
+        return self._resize_box(image, (width, height), tuple(side * scale for side, scale in zip(crop, scales)))
 
-    def _resized(self, image: Any, size: tuple[int, int], box: tuple[float, ...] | None) -> Any:
-        """Resize the part in `box`. Pillow scales columns before rows; where that is large, rows go first."""
+    def _resize_box(self, image: Any, size: tuple[int, int], box: tuple[float, ...] | None) -> Any:
+        """Resize the part in `box` to `size`, (width, height).
+
+        Pillow scales columns before rows; where the image in between would be too large, rows are scaled first.
+        """
         from PIL import Image
 
         resample = Image.Resampling[self.filter.upper()]
         left, top, right, bottom = box or (0, 0, *image.size)
         right, bottom = min(right, image.width), min(bottom, image.height)
-        if size[0] * (bottom - top) > LARGEST_STEP:
+        if size[0] * (bottom - top) > MAX_INTERMEDIATE_PIXELS:
             image = image.resize((image.width, size[1]), resample, box=(0, top, image.width, bottom))
             top, bottom = 0, size[1]
         return image.resize(size, resample, box=(left, top, right, bottom))
 
     def arrange(self, batch: Any) -> Any:
-        """Stacked pictures as the network's input: laid out, cast and normalised. A tensor stays on its device."""
+        """A batch of pictures as the network's input: layout, type and scale. A tensor stays on its device."""
         x = namespace(batch).moveaxis(batch, 3, 1) if self.layout == "NCHW" else batch
         if self.dtype == "float32":
             shape = (-1, 1, 1) if self.layout == "NCHW" else (-1,)
@@ -156,5 +161,5 @@ class Preprocess:
         return np.ascontiguousarray(x)
 
 
-def _whole(value: Any) -> bool:
+def _is_positive_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1

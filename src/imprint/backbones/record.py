@@ -18,17 +18,15 @@ from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.modalities import modality
 
-PLUGINS = "imprint.backbones"  # the group of entry points
+PLUGIN_GROUP = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
-PREFIXES = {
-    **dict.fromkeys(("onnx", "tflite"), "FILE"),
-    **dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"),
-}
-"""Prefixes of backbones that have no name here: the adapter, and what follows the colon."""
+PREFIXES = dict.fromkeys(("onnx", "tflite"), "FILE")
+PREFIXES |= dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME")
+"""The adapters of backbones without a record here, such as `onnx:FILE`, and what follows the colon."""
 NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
 EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
 EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
-"""The extra that an adapter needs; the others need none."""
+"""The extra that an adapter needs; adapters that are not listed need none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,34 +65,35 @@ class Record:
 
     @property
     def input_size(self) -> tuple[int, int] | None:
-        """Height and width the network sees."""
+        """Height and width of the network's input; None for texts and sounds."""
         return self.preprocess.size if self.preprocess else None
 
     @property
     def download(self) -> str | None:
         """The address of the file of weights; None if it is part of the package or unknown."""
-        address, name = self.source or "", Path(self.file or "").name
-        return address if name and address.startswith("https://") and address.endswith(f"/{name}") else None
+        address = self.source or ""
+        is_file = self.file and address.startswith("https://") and address.endswith(f"/{Path(self.file).name}")
+        return address if is_file else None
 
     def fingerprint(self, weights: str, version: int, precision: str) -> str:
         """A digest of everything that determines the embeddings; `weights` is the digest of the weights."""
-        rule = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
-        cut = [] if self.tokens is None else [f"{self.tokens} tokens"]
-        return digest([self.adapter, str(version), weights, rule, self.layer or "", precision, *cut])
+        preprocess = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
+        truncation = [] if self.tokens is None else [f"{self.tokens} tokens"]
+        return digest([self.adapter, str(version), weights, preprocess, self.layer or "", precision, *truncation])
 
     @classmethod
     def from_json(cls, raw: Any) -> "Record":
         """The record in a JSON object, checked."""
         if not isinstance(raw, Mapping):
             raise ParameterError("A record must be a JSON object.")
-        hints, values = get_type_hints(cls), dict(raw)
+        values, types = dict(raw), get_type_hints(cls)
         if values.get("preprocess") is not None:
             values["preprocess"] = Preprocess.from_json(values["preprocess"])
         for key, value in values.items():
-            if key not in hints:
-                raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(hints)}.")
-            legal = hints[key] | int if hints[key] == float | None else hints[key]
-            if isinstance(value, bool) or not isinstance(value, legal):
+            if key not in types:
+                raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(types)}.")
+            allowed = types[key] | int if types[key] == float | None else types[key]
+            if isinstance(value, bool) or not isinstance(value, allowed):
                 raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
         for key in ("name", "adapter", "width"):
             if key not in values:
@@ -108,7 +107,7 @@ class Record:
 
 def names() -> list[str]:
     """The named backbones, including those of plug-ins."""
-    return sorted({*builtin_names(), *registered(PLUGINS)})
+    return sorted({*builtin_names(), *registered(PLUGIN_GROUP)})
 
 
 def builtin_names() -> list[str]:
@@ -124,9 +123,9 @@ def named(name: object) -> Record:
 
 def plugin(name: object) -> Any:
     """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
-    if not isinstance(name, str) or name not in registered(PLUGINS):
+    if not isinstance(name, str) or name not in registered(PLUGIN_GROUP):
         raise unknown("backbone", name, [*names(), *(f"{prefix}:{what}" for prefix, what in PREFIXES.items())])
-    return load_plugin(PLUGINS, name)
+    return load_plugin(PLUGIN_GROUP, name)
 
 
 def of_file(path: Path, adapter: str) -> Record:
@@ -139,7 +138,7 @@ def of_file(path: Path, adapter: str) -> Record:
         if record.adapter != adapter:
             raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
         return replace(record, file=str(path.resolve()))
-    sha256 = verified(path)
+    sha256 = verified_sha256(path)
     for record in map(named, builtin_names()):
         if (record.adapter, record.sha256) == (adapter, sha256):
             return replace(record, file=str(path.resolve()))
@@ -148,10 +147,7 @@ def of_file(path: Path, adapter: str) -> Record:
 
 
 def location(record: Record) -> Path:
-    """The path of the weights: in the package, as the record states, or in `backbones` of the home folder.
-
-    Those of torchvision are in torch's download cache.
-    """
+    """The path of the weights: in torch's download cache, in the package, as stated, or in the home folder."""
     file = Path(record.file or "")
     if record.adapter == "torchvision":
         cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
@@ -159,18 +155,18 @@ def location(record: Record) -> Path:
     return RECORDS.parent / file if file.parts[:1] == ("weights",) else home() / "backbones" / file
 
 
-def stated_weights(record: Record) -> str | None:
+def weights_digest(record: Record) -> str | None:
     """The digest of the weights, from the record or from the file; None if neither has it."""
     if record.file is None:
         return NO_WEIGHTS
     if record.sha256 is not None and len(record.sha256) == 64:  # all digits of a SHA-256
         return record.sha256
     path = location(record)
-    return verified(path, record.sha256) if path.is_file() else None
+    return verified_sha256(path, record.sha256) if path.is_file() else None
 
 
-def verified(path: Path, expected: str | None = None, content: bytes | None = None) -> str:
-    """The SHA-256 of a file, or of its content if that was read before; it must begin with `expected`."""
+def verified_sha256(path: Path, expected: str | None = None, content: bytes | None = None) -> str:
+    """The SHA-256 of a file, or of its content if that was read already; it must begin with `expected`."""
     with reporting("read", path), path.open("rb") if content is None else io.BytesIO(content) as f:
         sha256 = hashlib.file_digest(f, "sha256").hexdigest()
     if expected and not sha256.startswith(expected):
@@ -178,7 +174,7 @@ def verified(path: Path, expected: str | None = None, content: bytes | None = No
     return sha256
 
 
-def weights(record: Record) -> tuple[bytes, str]:
+def read_weights(record: Record) -> tuple[bytes, str]:
     """The bytes of the weights, read once, and their SHA-256, which is checked against the record's."""
     path = location(record)
     if not path.is_file():
@@ -187,7 +183,7 @@ def weights(record: Record) -> tuple[bytes, str]:
         raise FileError(f"The weights of {record.name} are missing: {origin}{size}; put the file at {path}.")
     with reporting("read", path):
         content = path.read_bytes()
-    return content, verified(path, record.sha256, content)
+    return content, verified_sha256(path, record.sha256, content)
 
 
 def _read(path: Path, defaults: dict[str, Any]) -> Record:
@@ -202,7 +198,7 @@ def _read(path: Path, defaults: dict[str, Any]) -> Record:
         raise FileError(f"{path}: {e}") from None
 
 
-def lacks_extra(record: Record) -> str | None:
+def missing_extra(record: Record) -> str | None:
     """The extra that this backbone needs and that is not installed."""
     extra = EXTRAS.get(record.adapter)
     return extra if extra and not installed(extra) else None
@@ -215,4 +211,4 @@ def lacks_weights(record: Record) -> bool:
 
 def is_installed(record: Record) -> bool:
     """Whether `load` needs nothing more, neither a package nor a download."""
-    return lacks_extra(record) is None and not lacks_weights(record)
+    return missing_extra(record) is None and not lacks_weights(record)

@@ -19,19 +19,20 @@ from imprint.core.errors import FileError, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.datasets.named import DownloadProgress, PublishedFile
 
-ATTEMPTS = 4  # in a row without a new byte
+MAX_ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
-PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: so many seconds, plus one for so many bytes
-LARGEST = 1 << 33  # bytes of a file whose size is not published
-BLOCK = 1 << 18  # bytes that are read at once
+BASE_SECONDS = 600.0  # the deadline of a file is this, plus its size / MIN_BYTES_PER_SECOND
+MIN_BYTES_PER_SECOND = 50_000
+MAX_BYTES = 1 << 33  # of a file whose size is not published
+BLOCK_BYTES = 1 << 18  # that are read at once
 CONNECTION_ERRORS = (error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 """What urllib raises if a server does not answer, or stops."""
 HANDLERS = (request.ProxyHandler, request.HTTPErrorProcessor, request.HTTPDefaultErrorHandler, request.UnknownHandler)
 
 
 class _RefusedError(Exception):
-    """This address does not send the file, for the given reason; another may."""
+    """An address does not send the file, for the reason in the message; another may."""
 
 
 def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None = None, hint: str = "") -> Path:
@@ -74,16 +75,18 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
 
 def _problem(source: PublishedFile, path: Path) -> str | None:
     """Why a file is not the published one; None if it is."""
-    algorithm, published = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
+    algorithm, expected = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     with open(path, "rb") as f:
         digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    problem = f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {published}"
-    return None if digest == published else problem
+    if digest == expected:
+        return None
+    return f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {expected}"
 
 
 def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None) -> None:
     """Append to `part` until the server has no more; an attempt that receives a byte resets the count of attempts."""
-    left, deadline = ATTEMPTS, time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
+    deadline = time.monotonic() + BASE_SECONDS + (source.size or 0) / MIN_BYTES_PER_SECOND
+    attempts_left = MAX_ATTEMPTS
     while True:
         size = part.stat().st_size if part.exists() else 0
         try:
@@ -95,36 +98,37 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
                 status = e.code
             if status == 416:  # there are no more bytes; the digest tells whether the file is right
                 return None
-            left = ATTEMPTS if part.exists() and part.stat().st_size > size else left - 1
-            if status < 500 or not left:
+            has_grown = part.exists() and part.stat().st_size > size
+            attempts_left = MAX_ATTEMPTS if has_grown else attempts_left - 1
+            if status < 500 or not attempts_left:
                 raise
         time.sleep(PAUSE)
 
 
 def _request(
-    url: str, part: Path, have: int, source: PublishedFile, progress: DownloadProgress | None, deadline: float
+    url: str, part: Path, received: int, source: PublishedFile, progress: DownloadProgress | None, deadline: float
 ) -> None:
-    """Append what the server sends to `part`, which has `have` bytes."""
+    """Append what the server sends to `part`, of which `received` bytes are there already."""
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    if received:
+        headers["Range"] = f"bytes={received}-"
     with _open_address(url, headers, deadline) as answer:
         if answer.status != 206:
-            have = 0  # the server sends everything again
+            received = 0  # the server sends everything again
         length = str(answer.headers.get("Content-Length", ""))
-        total = have + int(length) if length.isdecimal() and len(length) < 16 else source.size
-        with open(part, "ab" if have else "wb") as f:
-            while block := answer.read1(BLOCK):
-                have += len(block)
-                if have > (source.size or LARGEST):
+        total = received + int(length) if length.isdecimal() and len(length) < 16 else source.size
+        with open(part, "ab" if received else "wb") as f:
+            while block := answer.read1(BLOCK_BYTES):
+                received += len(block)
+                if received > (source.size or MAX_BYTES):
                     f.close()
                     part.unlink()
-                    raise _RefusedError(f"sends more than the {source.size or LARGEST:,} bytes of the file")
+                    raise _RefusedError(f"sends more than the {source.size or MAX_BYTES:,} bytes of the file")
                 f.write(block)
                 if progress is not None:
-                    progress(source.file, have, total)
-    if total is not None and have < total:
-        raise ConnectionError(f"it ended after {have} of {total} bytes")
+                    progress(source.file, received, total)
+    if total is not None and received < total:
+        raise ConnectionError(f"it ended after {received} of {total} bytes")
 
 
 def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
@@ -141,7 +145,7 @@ def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
 
 
 class _HttpHandler(request.HTTPHandler, request.HTTPSHandler):
-    """Opens HTTP and HTTPS addresses by connections whose responses respect the deadline."""
+    """Opens HTTP and HTTPS addresses; reading a response after the deadline fails."""
 
     def __init__(self, deadline: float) -> None:
         super().__init__()

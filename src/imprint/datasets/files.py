@@ -18,7 +18,7 @@ from imprint.core.errors import FileError, reporting_damage
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
-from imprint.modalities._base import LARGEST_FILE
+from imprint.modalities._base import MAX_FILE_BYTES
 
 CLOCK_STEP = 2.0  # seconds after which a new change has a new time stamp
 SYSTEM_FILES = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
@@ -43,7 +43,7 @@ class FileInputs:
         return self.part(range(len(self))[i]) if isinstance(i, slice) else self.decode(i, self.raw(i))
 
     def part(self, index: Iterable[int]) -> "FileInputs":
-        """The inputs at these indices."""
+        """The inputs at the given indices."""
         part, index = copy(self), list(index)
         part.root, part.names = os.path.abspath(self.root), [self.names[i] for i in index]
         part._digests = [self._digests[i] for i in index] if self._digests else ()
@@ -51,13 +51,14 @@ class FileInputs:
 
     def raw(self, i: int) -> bytes:
         """The bytes of a file."""
-        name, known = self.names[i], self._digests[i] if self._digests else None
+        name = self.names[i]
+        expected = self._digests[i] if self._digests else None
         reason, content = "", b""
         try:
             content = self._content(name)
         except UnreadableInput as e:
             reason = e.reason
-        if known not in (None, UNREADABLE if reason else hashlib.sha256(content).hexdigest()):
+        if expected not in (None, UNREADABLE if reason else hashlib.sha256(content).hexdigest()):
             path = os.path.join(self.root, name)
             raise FileError(f"{path} has changed since its fingerprint was computed, or differs on this machine.")
         if reason:
@@ -80,7 +81,8 @@ class FileInputs:
 
         They are cached by the names, sizes and times of the files: an unchanged folder is not read again.
         """
-        note, started = home() / "fingerprints" / digest(self._marks()), time.time()
+        started = time.time()
+        note = home() / "fingerprints" / digest(self._file_states())
         try:
             self._digests = read_checked(note, {"digests": list})["digests"]
         except OSError:  # it is missing or damaged
@@ -100,7 +102,7 @@ class FileInputs:
     def _content(self, name: str) -> bytes:
         return read_file(os.path.join(self.root, name))
 
-    def _marks(self) -> Iterator[str | bytes]:
+    def _file_states(self) -> Iterator[str | bytes]:
         """Values that change when a file is renamed or written to."""
         yield os.fsencode(os.path.realpath(self.root))
         for name, s in zip(self.names, self._stats()):
@@ -133,15 +135,15 @@ class ZipInputs(FileInputs):
         archive, members = self._archive
         try:
             info = members[self._prefix + name]
-            if info.file_size > LARGEST_FILE:
-                raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {LARGEST_FILE:,}")
+            if info.file_size > MAX_FILE_BYTES:
+                raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
             with archive.open(info) as member:
-                return member.read(LARGEST_FILE + 1)
+                return member.read(MAX_FILE_BYTES + 1)
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError) as e:
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
 
-    def _marks(self) -> Iterator[str | bytes]:
-        return chain([self._prefix], super()._marks())
+    def _file_states(self) -> Iterator[str | bytes]:
+        return chain([self._prefix], super()._file_states())
 
     def _stats(self) -> Iterator[os.stat_result | None]:
         return repeat(os.stat(self.root), len(self.names))

@@ -16,19 +16,19 @@ from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden, ope
 from imprint.datasets.split import NO_LABELS, SPLITS, Split, first_names
 from imprint.modalities import Modality, modality, of_file
 
-TEST_NAMES = ("test", "val", "validation")
+TEST_FOLDERS = ("test", "val", "validation")
 UNLABELLED = "unlabelled"  # the sub-folder that is not a class but holds inputs to label; see `imprint suggest`
 MAX_NAMES = 20  # files that one message names
-NUMBER = re.compile(r"[\W\d_]+")  # names without letters, such as 2023-05-01: sub-folders that sort a class
+NO_LETTERS = re.compile(r"[\W\d_]+")  # folder names such as 2023-05-01, which divide a class rather than name one
 Nesting: TypeAlias = bool | Collection[str] | None
 """How nested folders are read: as a tree (True), as one class per top folder (False), by their names (None), or by the
 given classes of a model."""
 
 
 class Listing(NamedTuple):
-    """A folder, or one inside a `.zip`."""
+    """The content of a folder, on disk or in a `.zip` file; `open` returns the inputs in some of its files."""
 
-    where: Path
+    path: Path
     files: Iterable[str]  # relative paths
     folders: set[str]  # the names of all sub-folders, even empty ones
     open: Callable[[Sequence[str], Decode], FileInputs]
@@ -80,9 +80,9 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
         path = Path(argument).expanduser()
         if path.is_dir():
             files = list(_files(path))
-            read = _modality(path, files, kind)
-            names += [os.path.join(path, name) for name in files if of_file(name) == read]
-            ignored.update(_suffixes(name for name in files if of_file(name) != read))
+            folder_kind = _modality(path, files, kind)
+            names += [os.path.join(path, name) for name in files if of_file(name) == folder_kind]
+            ignored.update(_count_suffixes(name for name in files if of_file(name) != folder_kind))
         elif not os.path.lexists(path):
             raise FileError(f"There is no file or folder {os.fspath(argument)}.")
         else:
@@ -92,8 +92,9 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
         raise FileError("No files are given.")
     if len(kinds) != 1:
         raise FileError(f"{' and '.join(modality(k).plural for k in sorted(kinds))} cannot be read together.")
-    only = modality(kinds.pop())
-    return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=ignored)
+    common_kind = modality(kinds.pop())
+    inputs = FileInputs("", names, common_kind.read)
+    return Split(inputs, NO_LABELS, names, (), common_kind.name, ignored=ignored)
 
 
 def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled: bool, tree: Nesting = None) -> Split:
@@ -101,15 +102,15 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
     listing = list_part("")
     parts: tuple[str, ...] = ("train",)
     if labelled:
-        part, parts = _part_of(listing.where, listing.folders, split)
+        part, parts = _split_folder(listing.path, listing.folders, split)
         listing = list_part(part) if part else listing
         if split == "test" and tree is None:
             tree = [str(label) for label in _load(list_part, "train", origin, labelled).classes]
         if not listing.folders - {UNLABELLED}:
-            raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
+            raise FileError(f"{listing.path} has no sub-folders; make one per class and put its inputs there.")
     files = [name for name in listing.files if not (labelled and name.startswith(f"{UNLABELLED}/"))]
     in_classes = [name for name in files if "/" in name or not labelled]
-    kind = _modality(listing.where, in_classes)
+    kind = _modality(listing.path, in_classes)
     names = tuple(name for name in in_classes if of_file(name) == kind)
     labels, omissions = folder_labels(names, tree) if labelled else ([], ())
     if stray := [name for name in files if labelled and "/" not in name and of_file(name) == kind]:
@@ -124,35 +125,36 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
         kind.name,
         origin=origin,
         parts=parts,
-        ignored=_suffixes(name for name in files if of_file(name) != kind),
+        ignored=_count_suffixes(name for name in files if of_file(name) != kind),
         omissions=omissions,
     )
 
 
-def _modality(where: Path, names: Sequence[str], requested: str | None = None) -> Modality:
+def _modality(folder: Path, names: Sequence[str], requested: str | None = None) -> Modality:
     """The modality of the files. Texts count only if there is nothing else: many folders of pictures contain notes."""
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
     kinds = [kind for kind in counts if not kind.typed] or list(counts)
     if requested is not None:
         kinds = [kind for kind in counts if kind.name == requested]
     if not kinds:
-        others = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(_suffixes(names).items())[:6])
+        present = sorted(_count_suffixes(names).items())[:6]
+        it_has = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in present)
         suffixes = ", ".join(sorted(modality(requested or "image").suffixes()))
-        lacks = f"{modality(requested).plural}, which" if requested else "pictures, sounds or texts; pictures"
-        raise FileError(f"{where} has no {lacks} end in {suffixes}{'; it has ' * bool(others)}{others}.")
+        missing = f"{modality(requested).plural}, which" if requested else "pictures, sounds or texts; pictures"
+        raise FileError(f"{folder} has no {missing} end in {suffixes}{'; it has ' * bool(present)}{it_has}.")
     if len(kinds) > 1:
-        raise FileError(f"{where} has {' and '.join(kind.count(counts[kind]) for kind in kinds)}; keep one kind.")
+        raise FileError(f"{folder} has {' and '.join(kind.count(counts[kind]) for kind in kinds)}; keep one kind.")
     return kinds[0]
 
 
-def _suffixes(names: Iterable[str]) -> Counter[str]:
+def _count_suffixes(names: Iterable[str]) -> Counter[str]:
     return Counter(os.path.splitext(name)[1].lower() for name in names)
 
 
-def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
-    """The sub-folder with the classes of the split, empty for the folder itself, and all splits that there are."""
-    tests = [name for name in TEST_NAMES if name in below]
-    if "train" in below and (tests or below - {UNLABELLED} == {"train"}):
+def _split_folder(root: Path, folders: set[str], split: str) -> tuple[str, tuple[str, ...]]:
+    """The sub-folder with the classes of the split (empty for the folder itself), and the names of all splits."""
+    tests = [name for name in TEST_FOLDERS if name in folders]
+    if "train" in folders and (tests or folders - {UNLABELLED} == {"train"}):
         if split == "train" or tests:
             return "train" if split == "train" else tests[0], SPLITS if tests else ("train",)
     elif split == "train":
@@ -194,35 +196,38 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
     >>> folder_labels(["cat/2023/1.png", "cat/2024/1.png", "dog/old/1.png"])[1]
     ('Sub-folders such as cat/2023 belong to their class cat; --tree (tree=True) makes each a class.',)
     """
-    folders, known = [name.rpartition("/")[0] for name in names], set() if isinstance(tree, bool | None) else {*tree}
-    with_files, by_default = set(folders), not isinstance(tree, bool)
-    paths = {folder: list(accumulate(folder.split("/"), "{}/{}".format)) for folder in with_files}
+    folders = [name.rpartition("/")[0] for name in names]
+    with_files = set(folders)
+    by_default = not isinstance(tree, bool)
+    model_classes = set() if isinstance(tree, bool | None) else {*tree}
+    paths = {folder: list(accumulate(folder.split("/"), "{}/{}".format)) for folder in with_files}  # from the top
     labels = {folder: next(above for above in path if above in with_files) for folder, path in paths.items()}
-    if by_default and not any(_without_numbers(label) != label for label in known):
+    if by_default and not any(_without_numbers(label) != label for label in model_classes):
         labels = {folder: _without_numbers(label) for folder, label in labels.items()}
-    parents = Counter(label.rpartition("/")[0] for label in {*labels.values()} if "/" in label)
-    if tree is False or (by_default and max(parents.values(), default=0) < 2):
-        nodes = {label.split("/", 1)[0] for label in known if "/" in label}
-        labels = {folder: label if paths[folder][0] in nodes else paths[folder][0] for folder, label in labels.items()}
-    known_above = {folder: [above for above in path if above in known] for folder, path in paths.items()}
-    labels = {folder: [label, *known_above[folder]][-1] for folder, label in labels.items()}
-    return [labels[folder] for folder in folders], _sentences(labels, known) if by_default else ()
+    children = Counter(label.rpartition("/")[0] for label in {*labels.values()} if "/" in label)
+    if tree is False or (by_default and max(children.values(), default=0) < 2):
+        top_nodes = {label.split("/", 1)[0] for label in model_classes if "/" in label}
+        labels |= {folder: path[0] for folder, path in paths.items() if path[0] not in top_nodes}
+    for folder, path in paths.items():
+        if classes_above := [above for above in path if above in model_classes]:
+            labels[folder] = classes_above[-1]
+    return [labels[folder] for folder in folders], _nesting_notices(labels, model_classes) if by_default else ()
 
 
 def _without_numbers(label: str) -> str:
     """The label without folders at its end whose names have no letters."""
-    while "/" in label and NUMBER.fullmatch(label.rpartition("/")[2]):
+    while "/" in label and NO_LETTERS.fullmatch(label.rpartition("/")[2]):
         label = label.rpartition("/")[0]
     return label
 
 
-def _sentences(labels: dict[str, str], classes: Collection[str]) -> tuple[str, ...]:
-    new = {folder: label for folder, label in labels.items() if label not in classes}
-    sentences = []
+def _nesting_notices(labels: dict[str, str], model_classes: Collection[str]) -> tuple[str, ...]:
+    new = {folder: label for folder, label in labels.items() if label not in model_classes}
+    notices = []
     if nested := sorted({label for label in new.values() if "/" in label}):
-        kinds = f"Nested folders are a tree of classes: {first_names(nested, 3)}"
-        sentences.append(f"{kinds}; --flat (tree=False) makes each top folder one class.")
+        reading = f"Nested folders are a tree of classes: {first_names(nested, 3)}"
+        notices.append(f"{reading}; --flat (tree=False) makes each top folder one class.")
     if merged := sorted(folder for folder, label in new.items() if folder != label):
-        example = f"{merged[0]} belong to their class {new[merged[0]]}"
-        sentences.append(f"Sub-folders such as {example}; --tree (tree=True) makes each a class.")
-    return tuple(sentences)
+        reading = f"Sub-folders such as {merged[0]} belong to their class {new[merged[0]]}"
+        notices.append(f"{reading}; --tree (tree=True) makes each a class.")
+    return tuple(notices)

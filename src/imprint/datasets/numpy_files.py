@@ -24,12 +24,12 @@ from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import quote_names, to_label_array
 from imprint.modalities.embedding import matrix
 
-INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
-LABELS = ("{}_labels", "y_{}", "y", "labels")
+INPUT_ARRAYS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
+LABEL_ARRAYS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
 LABEL_NAMES = "label_names"
 FACTORS = ("scale", "offset")
-END_RECORD = 65_557  # bytes at the end of a .zip file that include the number of its entries
+END_RECORD_BYTES = 65_557  # bytes at the end of a .zip file that include the number of its entries
 
 
 def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label_column: str | None = None) -> Split:
@@ -50,19 +50,19 @@ def _read_npy(path: Path, *, mapped: bool = False) -> Array:
     return array
 
 
-def _float_rows(rows: Array, what: str) -> Array:
+def _float_rows(rows: Array, where: str) -> Array:
     """Embeddings as finite float32 rows."""
-    with _locating(what):
+    with _naming(where):
         return matrix(rows, np.float32)
 
 
 @contextmanager
-def _locating(what: str) -> Iterator[None]:
-    """Report invalid embeddings or labels together with the file, and perhaps the array, that holds them."""
+def _naming(where: str) -> Iterator[None]:
+    """Add `where` to the error of invalid embeddings or labels: the file, and perhaps the array, that holds them."""
     try:
         yield
     except ParameterError as e:
-        raise FileError(f"{what}: {e}") from None
+        raise FileError(f"{where}: {e}") from None
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:
@@ -87,28 +87,30 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
     return labels
 
 
-def _checked_labels(labels: Array, what: str) -> Array:
-    with _locating(what):
+def _checked_labels(labels: Array, where: str) -> Array:
+    with _naming(where):
         return plain_labels(labels)
 
 
 def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
     """One split of a pack of pictures or of embeddings; labels are integers, texts, or an indicator matrix."""
     with open_pack(path) as pack:
-        key, label_key = _array_name(pack.files, INPUTS, split), _array_name(pack.files, LABELS, split)
+        key = _array_name(pack.files, INPUT_ARRAYS, split)
+        label_key = _array_name(pack.files, LABEL_ARRAYS, split)
         if not key or (labelled and not label_key):
-            legal = " or ".join(_possible_names(LABELS if key else INPUTS, split))
-            raise FileError(f"{path} has no {legal}; it holds: {', '.join(pack.files[:6]) or 'nothing'}.")
-        parts = tuple(s for s in SPLITS if _array_name(pack.files, INPUTS, s))
+            expected = " or ".join(_possible_names(LABEL_ARRAYS if key else INPUT_ARRAYS, split))
+            raise FileError(f"{path} has no {expected}; it holds: {', '.join(pack.files[:6]) or 'nothing'}.")
+        parts = tuple(s for s in SPLITS if _array_name(pack.files, INPUT_ARRAYS, s))
         names_key = f"{split}_names"
         optional = (names_key, *FACTORS, *((label_key, LABEL_NAMES) if labelled else ()))
-        arrays = {n: np.asarray(pack[n]) for n in (key, *optional) if n in pack.files}
-    inputs, count, what = arrays[key], len(np.atleast_1d(arrays[key])), f"{path}: {key}"
+        arrays = {name: np.asarray(pack[name]) for name in (key, *optional) if name in pack.files}
+    inputs, where = arrays[key], f"{path}: {key}"
+    count = len(np.atleast_1d(inputs))
     is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith("_images")
     if not is_picture:
-        inputs = to_embeddings(what, inputs, arrays)
+        inputs = to_embeddings(where, inputs, arrays)
     elif inputs.dtype != np.uint8 or inputs.ndim not in (3, 4) or inputs.shape[3:] not in ((), (3,)):
-        raise FileError(f"{what} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {inputs.dtype} {inputs.shape}.")
+        raise FileError(f"{where} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {inputs.dtype} {inputs.shape}.")
     labels, classes = to_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
     for array in (inputs, labels):
         array.flags.writeable = False
@@ -118,41 +120,42 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
         if arrays[names_key].shape != (count,) or arrays[names_key].dtype.kind != "U":
             raise FileError(f"{path}: {names_key} must be one text per row.")
         names = arrays[names_key].tolist()
-    modality, tags = "image" if is_picture else "embedding", labelled and arrays[label_key].ndim == 2
+    modality = "image" if is_picture else "embedding"
+    tags = labelled and arrays[label_key].ndim == 2
     return Split(inputs, labels, names, classes, modality, origin=path.name, parts=parts, tags=tags)
 
 
-def _array_name(stored: Sequence[str], forms: Sequence[str], split: str) -> str:
-    """The name of the array of a split; empty if there is none."""
-    return next((name for name in _possible_names(forms, split) if name in stored), "")
+def _array_name(names: Sequence[str], patterns: Sequence[str], split: str) -> str:
+    """Which of the names is that of the array of a split; empty if none is."""
+    return next((name for name in _possible_names(patterns, split) if name in names), "")
 
 
-def _possible_names(forms: Sequence[str], split: str) -> list[str]:
-    return [form.format(split) for form in forms if "{}" in form or split == "train"]
+def _possible_names(patterns: Sequence[str], split: str) -> list[str]:
+    return [pattern.format(split) for pattern in patterns if "{}" in pattern or split == "train"]
 
 
-def to_embeddings(what: str, rows: Array, arrays: Mapping[str, Array]) -> Array:
-    """Embeddings as float32; rows of bytes are `rows * scale + offset`, in float32 arithmetic."""
+def to_embeddings(where: str, rows: Array, arrays: Mapping[str, Array]) -> Array:
+    """Embeddings as float32; rows of bytes become `rows * scale + offset`. Errors begin with `where`."""
     factors = {name: arrays[name] for name in FACTORS if name in arrays}
     if (rows.dtype == np.uint8) != ("scale" in factors):
-        raise FileError(f"{what} must be floating point, or unsigned bytes with a scale.")
+        raise FileError(f"{where} must be floating point, or unsigned bytes with a scale.")
     if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
-        raise FileError(f"{what}: scale and offset must be one number or one per column.")
+        raise FileError(f"{where}: scale and offset must be one number or one per column.")
     X = rows.astype(np.float32) if factors else rows
     if "scale" in factors:
         X *= factors["scale"].astype(np.float32)
     if "offset" in factors:
         X += factors["offset"].astype(np.float32)
-    return _float_rows(X, what)
+    return _float_rows(X, where)
 
 
 def to_labels(
-    path: Path, key: str, arrays: Mapping[str, Array], rows: str, count: int
+    path: Path, key: str, arrays: Mapping[str, Array], rows_key: str, count: int
 ) -> tuple[Array, tuple[Label, ...]]:
-    """The label or label set of each of the `count` rows in the array `rows`, and the classes."""
+    """The label or label set, in the array `key`, of each of the `count` rows in the array `rows_key`; the classes."""
     labels = arrays[key]
     if len(np.atleast_1d(labels)) != count or not count:
-        counts = f"{rows} has {count:,} rows and {key} has {len(np.atleast_1d(labels)):,} labels"
+        counts = f"{rows_key} has {count:,} rows and {key} has {len(np.atleast_1d(labels)):,} labels"
         raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     if labels.ndim == 2:
         names = _checked_labels(arrays.get(LABEL_NAMES, NO_LABELS), f"{path}: {LABEL_NAMES}").tolist()
@@ -179,7 +182,7 @@ def open_pack(path: Path) -> Iterator[Any]:
         entries = archive.infolist()
         for entry in entries:
             archive.open(entry).close()  # compares the name with that in the central directory
-        f.seek(-min(END_RECORD, f.seek(0, os.SEEK_END)), os.SEEK_END)
+        f.seek(-min(END_RECORD_BYTES, f.seek(0, os.SEEK_END)), os.SEEK_END)
         if len(entries) != int.from_bytes(f.read().rpartition(b"PK\5\6")[2][6:8], "little"):
-            raise ValueError("it has lost an array")
+            raise ValueError("it has lost an array")  # the end record counts more entries than the directory has
         yield pack

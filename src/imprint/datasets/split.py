@@ -17,8 +17,8 @@ from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
-LONGEST_CAPTION = 100  # characters of a text
-LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
+MAX_CAPTION_LENGTH = 100  # characters of a text
+MAX_LABEL_LENGTH = 1000  # characters; in an array of texts, every row takes the memory of the longest
 NO_LABELS: Array = np.empty(0, dtype=np.int64)  # of inputs without labels
 
 
@@ -93,8 +93,8 @@ class Split:
             what += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
         if not self.kind.needs_backbone:
             what += f", {len(self.inputs[0]):,} wide"
-        left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
-        return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {left}" if left else "")
+        ignored = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
+        return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {ignored}" if ignored else "")
 
     @property
     def captions(self) -> Sequence[str]:
@@ -109,15 +109,15 @@ class Split:
         for i, name in enumerate(captions):
             with suppress(UnreadableInput):
                 text = str(self.inputs[i])
-                shown = printable(" ".join(text.split()), LONGEST_CAPTION)
+                shown = printable(" ".join(text.split()), MAX_CAPTION_LENGTH)
                 captions[i] = shown if text == name else f"{name}: {shown}"
         return captions
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of every input and label, the same on every machine; names and paths do not count."""
-        numbers = self.labels.dtype.kind in "iu"
-        labels = [np.asarray(self.labels, dtype="<i8")] if numbers else map(str, self.labels)
+        are_integers = self.labels.dtype.kind in "iu"
+        labels = [np.asarray(self.labels, dtype="<i8")] if are_integers else map(str, self.labels)
         return digest([self.modality, inputs_digest(self.inputs), *labels])
 
 
@@ -130,14 +130,14 @@ def inputs_digest(inputs: Inputs) -> str:
     return digest(inputs[i] for i in range(len(inputs)))
 
 
-def first_names(names: Sequence[object], most: int) -> str:
+def first_names(names: Sequence[object], limit: int) -> str:
     """The first names, and how many more there are.
 
     >>> first_names(["a", "b", "c", "d"], 2)
     'a, b and 2 more'
     """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(map(str, names[:limit])) + more
 
 
 def plain_labels(values: Any) -> Array:
@@ -147,8 +147,8 @@ def plain_labels(values: Any) -> Array:
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
         longest = int(np.strings.str_len(labels).max(initial=0))
-        if longest > LONGEST_LABEL:
-            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
+        if longest > MAX_LABEL_LENGTH:
+            raise ParameterError(f"Labels must have at most {MAX_LABEL_LENGTH:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(f"Labels must be a list of integers or strings, not {labels.dtype} of shape {labels.shape}.")
 

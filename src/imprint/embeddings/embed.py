@@ -25,7 +25,8 @@ from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddedBatch, EmbeddingJob,
 from imprint.embeddings.store import store_folder
 
 LAYOUT = "cache 1"  # part of every file's name; increase it when decoding changes
-TABLES, VERSION = ("CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum BLOB NOT NULL)",), 1
+TABLES = ("CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum BLOB NOT NULL)",)
+VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,9 @@ def embed(
         except OSError as e:
             problems.append(f"The new embeddings are not cached: {e}")
 
-    new = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~known).tolist())
     cached = int(known.sum())
-    pipeline.run(new, pipeline.local_batches, store, progress, pipeline.EmbeddingProgress(cached, total))
+    uncached = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~known).tolist())
+    pipeline.run(uncached, pipeline.local_batches, store, progress, pipeline.EmbeddingProgress(cached, total))
     index = np.delete(np.arange(total), [s.index for s in skipped])
     rows = X[index] if skipped else X
     return EmbeddedInputs(rows, index, tuple(skipped), cached, next(iter(problems), None))
@@ -90,12 +91,12 @@ def content_key(content: bytes | str | Array) -> bytes:
 
 
 class _KeyedInputs:
-    """Inputs that note the key of each input that is read."""
+    """Inputs that record, in `keys`, the cache key of each input that is read."""
 
     def __init__(self, data: NamedInputs):
         self.inputs, self.names = self, data.names
         self.keys: dict[int, bytes] = {}
-        self._content = getattr(data.inputs, "raw", data.inputs.__getitem__)
+        self._content = getattr(data.inputs, "raw", data.inputs.__getitem__)  # bytes of a file, or the input itself
         self._decode = getattr(data.inputs, "decode", lambda _, content: content)
 
     def __getitem__(self, i: int) -> Any:
@@ -123,7 +124,7 @@ class EmbeddingCache:
     def find(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
         """Embeddings (n, width), and which of them are known (n,); the others are zero."""
         X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
-        with suppress(FileError), closing(self._open()) as database:  # what is not read is embedded again
+        with suppress(FileError), closing(self._open()) as database:  # rows that cannot be read are embedded again
             for i, key in enumerate(keys):
                 for row in database.execute("SELECT * FROM embeddings WHERE key = ?", key):
                     if is_intact(row) and len(row[1]) == 4 * self.width:

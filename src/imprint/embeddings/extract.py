@@ -61,7 +61,8 @@ def extract(
     job = EmbeddingJob(backbone, split, range(n), batch_size, workers).check("extract")
     if not len(split.labels):
         raise ParameterError(f"extract(split with {n} inputs): there must be at least one input, and labels.")
-    root, key = store.store_folder(folder), store.embeddings_key(backbone.fingerprint, split.fingerprint)
+    root = store.store_folder(folder)
+    key = store.embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
     is_new = False
     if not target.exists():
@@ -101,8 +102,8 @@ def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | No
     if engine == "ray":
         from imprint.embeddings.ray_engine import ray_batches as batches  # here: it is slow to import
     with closing(ExtractionJournal(folder, identity)) as journal:
-        before = EmbeddingProgress(journal.done, total, len(journal.skipped))
-        pipeline.run(replace(job, index=range(journal.done, total)), batches, journal.commit, progress, before)
+        start = EmbeddingProgress(journal.done, total, len(journal.skipped))
+        pipeline.run(replace(job, index=range(journal.done, total)), batches, journal.commit, progress, start)
     if not journal.rows:
         shutil.rmtree(folder)
         first = journal.skipped[0]
@@ -115,7 +116,7 @@ def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | No
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Report a full disk or a forbidden folder in one sentence."""
+    """Report a full disk or a forbidden folder in one sentence, which says how to resume."""
     try:
         with reporting("write", folder):
             yield
@@ -188,5 +189,5 @@ def _read_journal(path: Path) -> tuple[Database, list[Any]]:
             database.close()
         remove_database(path)
         return Database(path, TABLES, VERSION, durable=False), []
-    intact = takewhile(lambda numbered: numbered[1][0] == numbered[0] and is_intact(numbered[1]), enumerate(stored))
-    return database, [json.loads(content) for _, (_, content, _) in intact]
+    intact = takewhile(lambda pair: pair[0] == pair[1][0] and is_intact(pair[1]), enumerate(stored))
+    return database, [json.loads(content) for _, (_number, content, _checksum) in intact]

@@ -84,7 +84,8 @@ def write_pack(
 
 
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
-    low, high = np.minimum(train.min(axis=0), test.min(axis=0)), np.maximum(train.max(axis=0), test.max(axis=0))
+    low = np.minimum(train.min(axis=0), test.min(axis=0))
+    high = np.maximum(train.max(axis=0), test.max(axis=0))
     scale = ((high - low) / 255).astype(np.float32)
     scale[scale == 0] = 1
     rows = {name: np.rint((x - low) / scale).astype(np.uint8) for name, x in (("train", train), ("test", test))}
@@ -92,7 +93,7 @@ def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
 
 
 def open_unpacked(path: Path, cache: Path) -> Pack:
-    """A pack whose arrays are memory-mapped from a folder in `cache`.
+    """The pack with its arrays memory-mapped from a folder in `cache`, which is created if needed.
 
     The folder is named by a digest of the pack's bytes, and its files are verified byte by byte: a pack that has
     changed, or a damaged cache, is unpacked again.
@@ -108,8 +109,8 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
 
 def _digest(path: Path) -> str:
     """The digest of a file's bytes; this process reads them again only when the file was written to."""
-    s = path.stat()
-    return _digest_of_state(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+    status = path.stat()
+    return _digest_of_state(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(1024)

@@ -109,18 +109,19 @@ def run(
     engine: Callable[[EmbeddingJob, Advance], Batches],
     sink: Callable[[EmbeddedBatch], object],
     report: Report | None,
-    before: EmbeddingProgress,
+    start: EmbeddingProgress,
 ) -> None:
-    """Pass every batch of the job to the sink, in order, and report the progress, which was `before` at the start."""
-    start, report = time.monotonic(), report or (lambda _: None)
-    done, total, skipped, *_ = before
+    """Pass every batch of the job to the sink, in order, and report the progress, beginning with `start`."""
+    started = time.monotonic()
+    report = report or (lambda _: None)
+    done, total, skipped, *_ = start
 
     def advance(rows: int) -> None:
         finished = done + rows
-        rate = (finished - before.done) / max(time.monotonic() - start, 1e-9)
+        rate = (finished - start.done) / max(time.monotonic() - started, 1e-9)
         report(EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate))
 
-    report(before)
+    report(start)
     if len(job.index):
         with closing(engine(job, advance)) as batches:
             for batch in batches:
@@ -131,7 +132,7 @@ def run(
 
 
 def local_batches(job: EmbeddingJob, advance: Advance) -> Batches:
-    """The batches of a job: threads of this process prepare the next ones while the backbone embeds the one before."""
+    """The batches of a job: while the backbone embeds one, threads of this process prepare the next ones."""
     threads = thread_count(job.workers)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
     waiting: deque[list[Future[dict[int, Any]]]] = deque()
@@ -163,7 +164,8 @@ def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: 
     prepared = {i: item for share in shares for i, item in share.result().items()}
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
     items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
-    index, total, values = list(items), len(items), list(items.values())
+    index, values = list(items), list(items.values())
+    total = len(items)
     is_first = total >= BATCH_SIZE and job.offset == 0 and 0 in prepared
     step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)

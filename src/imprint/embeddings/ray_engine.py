@@ -14,11 +14,12 @@ from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, Batches, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import available_cpus
 
-PATIENCE = 5  # seconds without a result, after which the nodes are listed again
-BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: per slot, and in bytes
+POLL_SECONDS = 5  # without a result, after which the nodes are listed again
+BUFFER = 16  # results per slot that may wait for an earlier one
+BUFFER_BYTES = 1 << 32  # and their maximum size
 MAX_BATCHES = 8  # per task
-TASKS_PER_SLOT = 32  # minimum number of tasks, if a task holds several batches
-LARGE_CLUSTER = 16  # slots
+MIN_TASKS_PER_SLOT = 32  # if a task holds several batches
+LARGE_CLUSTER = 16  # slots from which a task may hold several batches
 
 
 def ray_batches(job: EmbeddingJob, advance: Advance) -> Batches:
@@ -42,22 +43,22 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
     options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": MAX_RETRIES, "retry_exceptions": False}
     task, pickled = ray.remote(**options)(_compute), ray.put(_pickled(ray, backbone))
     inputs = job.batch_size * _batches_in_a_task(job, slots)
-    most_waiting = BUFFER_BYTES // (4 * backbone.width * inputs)
+    max_waiting = BUFFER_BYTES // (4 * backbone.width * inputs)
     spans = replace(job, batch_size=inputs).spans()
     span = next(spans, None)
     unwritten: deque[Any] = deque()
     running: dict[Any, None] = {}  # an ordered set
     while span or unwritten:
         limit = IN_FLIGHT_PER_SLOT * slots.count()
-        if span and len(running) < limit and len(unwritten) < limit + min(BUFFER * slots.count(), most_waiting):
-            where = slice(span[0], span[-1] + 1)
-            part = SimpleNamespace(inputs=job.data.inputs[where], names=job.data.names[where])
+        if span and len(running) < limit and len(unwritten) < limit + min(BUFFER * slots.count(), max_waiting):
+            interval = slice(span[0], span[-1] + 1)
+            part = SimpleNamespace(inputs=job.data.inputs[interval], names=job.data.names[interval])
             unwritten.append(task.remote(pickled, backbone.fingerprint, part, span[0], job.batch_size, cores))
             running[unwritten[-1]] = None
             span = next(spans, None)
         else:
-            some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
-            _, unfinished = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
+            wait_for = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
+            _, unfinished = ray.wait(list(running), num_returns=wait_for, timeout=POLL_SECONDS)
             running = dict.fromkeys(unfinished)
             while unwritten and unwritten[0] not in running:
                 yield from _result(ray, unwritten.popleft())
@@ -68,7 +69,7 @@ def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
     count = slots.count()
     if count < LARGE_CLUSTER and not slots.gpus:
         return 1
-    return min(MAX_BATCHES, max(1, len(job.index) // (job.batch_size * count * TASKS_PER_SLOT)))
+    return min(MAX_BATCHES, max(1, len(job.index) // (job.batch_size * count * MIN_TASKS_PER_SLOT)))
 
 
 def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:
@@ -77,8 +78,8 @@ def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:
     except ray.exceptions.RayTaskError as e:
         raise e.cause from None
     except ray.exceptions.RayError as e:
-        lost = f"The cluster lost a batch after {MAX_RETRIES} retries ({type(e).__name__})"
-        raise ImprintError(f"{lost}; finished batches are kept, and the same call resumes.") from None
+        problem = f"The cluster lost a batch after {MAX_RETRIES} retries ({type(e).__name__})"
+        raise ImprintError(f"{problem}; finished batches are kept, and the same call resumes.") from None
     return batches
 
 

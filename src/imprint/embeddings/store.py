@@ -29,15 +29,7 @@ LAYOUT = f"embeddings {FORMAT}"  # part of every key: a store of another layout 
 HEADER = 128  # bytes before the first row: the header of a .npy file, written last
 ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
 FILES = (ROWS, LABELS, NAMES)
-MANIFEST_TYPES = {
-    "key": str,
-    "backbone": dict,
-    "rows": int,
-    "width": int,
-    "inputs": int,
-    "skipped": list,
-    "files": dict,
-}
+MANIFEST_TYPES = dict(key=str, backbone=dict, rows=int, width=int, inputs=int, skipped=list, files=dict)
 CHECKSUM = "digest"  # the key of the checksum of the manifest
 
 
@@ -77,7 +69,7 @@ class Embeddings:
 
 @dataclass(frozen=True)
 class Stored:
-    """One store in a list; `problem` says why it cannot be opened."""
+    """One entry of `list_embeddings`; `problem` says why a store cannot be opened, and is None if it can."""
 
     key: str
     folder: Path
@@ -106,8 +98,8 @@ def store_folder(folder: str | Path | None = None) -> Path:
 def open_embeddings(which: str | Path, *, folder: str | Path | None = None, verify: bool = True) -> Embeddings:
     """Open finished embeddings, given by key or by path, and check that they are what was written.
 
-    Sizes, headers, labels and names are always checked. `verify=False` omits the checksum of the rows, which reads
-    them all: for processes that share a store which one of them has verified.
+    Sizes, headers, labels and names are always checked. The checksum of the rows reads them all; `verify=False` omits
+    it, for processes that share a store which one of them has verified.
     """
     path = Path(which) if (Path(which) / MANIFEST).is_file() else store_folder(folder) / which
     if not path.is_dir():

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from imprint.backbones import Backbone, Record
-from imprint.backbones.backbone import extra
+from imprint.backbones.backbone import import_extra
 from imprint.calibration import Calibration
 from imprint.core import __version__
 from imprint.core.errors import FileError, ParameterError
@@ -160,7 +160,7 @@ def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Back
     check_target(target, to)
     with atomic_write(target) as f:
         if to == "onnx":
-            extra("onnx", "export", "export(to='onnx')")
+            import_extra("onnx", "export", "export(to='onnx')")
             from imprint.export.onnx import write_onnx
 
             write_onnx(f, model, network)

@@ -9,7 +9,7 @@ from onnx import checker, compose, helper, numpy_helper
 
 from imprint.aggregators._base import Aggregator
 from imprint.backbones import Backbone, Preprocess
-from imprint.backbones.record import weights
+from imprint.backbones.record import read_weights
 from imprint.calibration import Calibration
 from imprint.calibration.calibration import SMALLEST_PROBABILITY
 from imprint.core.errors import ParameterError
@@ -96,7 +96,7 @@ def _graph(head: Decider, network: Backbone | None) -> Any:
     if network is not None:
         record, rule = network.record, network.record.preprocess
         if record.adapter == "onnx" and rule is not None:
-            return _joined(head, weights(record)[0], rule, record.layer)
+            return _joined(head, read_weights(record)[0], rule, record.layer)
         if record.adapter != "raw" or rule is None:
             requirement = "one graph can hold the pixels themselves, or a picture network that ONNX Runtime runs"
             advice = "export the head, which takes embeddings: head_only=True, --head-only on the command line"

@@ -9,7 +9,7 @@ from imprint.core.component import Component
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
-LARGEST_FILE = 1 << 30  # bytes
+MAX_FILE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +83,12 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     name = os.fspath(path)
     try:
         with open(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as f:
-            facts = os.fstat(f.fileno())
-            if not stat.S_ISREG(facts.st_mode):
+            status = os.fstat(f.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise UnreadableInput(name, "not a file")
-            if facts.st_size > LARGEST_FILE:
-                raise UnreadableInput(name, f"{facts.st_size:,} bytes; the limit is {LARGEST_FILE:,}")
-            return f.read(LARGEST_FILE + 1)
+            if status.st_size > MAX_FILE_BYTES:
+                raise UnreadableInput(name, f"{status.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
+            return f.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as e:  # ValueError: a null character in the name
         reason = "not a file" if isinstance(e, IsADirectoryError) else getattr(e, "strerror", None) or str(e)
         raise UnreadableInput(name, reason) from None

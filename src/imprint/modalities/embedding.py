@@ -8,7 +8,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
-BLOCK = 1 << 22  # numbers that are checked at once
+BLOCK_VALUES = 1 << 22  # that are checked at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ def check_width(X: Any, expected: int | None) -> None:
 
 
 def matrix(rows: Any, dtype: Any = None) -> Any:
-    """Embeddings as rows of finite numbers, by default float64 if they are that, and otherwise float32.  # (n, d)"""
+    """Embeddings as a matrix of finite numbers; by default, float64 stays and other types become float32.  # (n, d)"""
     try:
         numbers = np.asarray(rows)
     except ValueError:
@@ -52,7 +52,7 @@ def matrix(rows: Any, dtype: Any = None) -> Any:
         raise ParameterError(f"Embeddings must be rows of numbers, not {numbers.dtype} of shape {numbers.shape}.")
     with np.errstate(over="ignore"):
         X = numbers.astype(dtype or (np.float64 if numbers.dtype == np.float64 else np.float32), copy=False)
-    step = max(1, BLOCK // X.shape[1])
+    step = max(1, BLOCK_VALUES // X.shape[1])
     for first in range(0, len(X), step):
         finite = np.isfinite(X[first : first + step])
         if not finite.all():

@@ -16,9 +16,9 @@ from imprint.modalities._base import Modality, refused
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
-MOST_PIXELS = 1 << 26  # of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
-LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
-STRIP = 1 << 22  # pixels that are converted at once
+MAX_PIXELS = 1 << 26  # of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
+MAX_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
+STRIP_PIXELS = 1 << 22  # that are converted at once
 FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "JPEG": ("Jpeg", "jpg", (".jpg", ".jpeg", ".jpe", ".jfif")),
     "PNG": ("Png", "zlib", (".png",)),
@@ -89,13 +89,13 @@ def formats() -> tuple[str, ...]:
 
     for plugin, _, _ in FORMATS.values():
         import_module(f"PIL.{plugin}ImagePlugin")  # registers its format
-    built = tuple(name for name, (_, library, _) in FORMATS.items() if library is None or features.check(library))
+    available = tuple(name for name, (_, library, _) in FORMATS.items() if library is None or features.check(library))
     try:
         import pillow_heif
     except ImportError:
-        return built
+        return available
     pillow_heif.register_heif_opener()
-    return (*built, "HEIF")
+    return (*available, "HEIF")
 
 
 def read_picture(raw: bytes, least_side: int | None = None) -> Array:
@@ -118,23 +118,23 @@ def _decoding() -> Iterator[None]:
     except UnreadableInput:
         raise
     except Exception as e:
-        words = str(e).splitlines()[0].rstrip(".") if isinstance(e, OSError) and str(e) else "the file is damaged"
-        raise refused(f"not a readable picture ({words})") from None
+        reason = str(e).splitlines()[0].rstrip(".") if isinstance(e, OSError) and str(e) else "the file is damaged"
+        raise refused(f"not a readable picture ({reason})") from None
 
 
 def _open(file: BinaryIO) -> "PilImage":
     """The picture with its header read; does not use Pillow's limit on pixels, which is global."""
     import PIL.Image
 
-    head = file.read(32)
-    if not head:
+    signature = file.read(32)
+    if not signature:
         raise refused("the file is empty")
     for name in formats():
         open_picture, accept = PIL.Image.OPEN[name]
-        if accept is None or accept(head) is True:
+        if accept is None or accept(signature) is True:
             file.seek(0)
             return open_picture(file, "")
-    if head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS:
+    if signature[4:8] == b"ftyp" and signature[8:12] in HEIF_BRANDS:
         raise refused(f"HEIC pictures need an extra: {install_hint('heic')}")
     raise refused(f"not a picture ({', '.join(formats())})")
 
@@ -142,21 +142,21 @@ def _open(file: BinaryIO) -> "PilImage":
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
     """Let the JPEG decoder scale the picture down if needed or allowed; refuse a picture that is still too large."""
     width, height = image.size
-    huge = width * height > MOST_PIXELS
+    is_too_large = width * height > MAX_PIXELS
     scale = 1
-    while width * height > MOST_PIXELS * scale**2:
+    while width * height > MAX_PIXELS * scale**2:
         scale *= 2
     while least_side is not None and scale < 8 and min(width, height) // (2 * scale) >= least_side:
         scale *= 2
-    if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(image, file)):
+    if 1 < scale <= 8 and image.format == "JPEG" and (not is_too_large or _has_one_scan(image, file)):
         image.draft(None, (width // scale, height // scale))
-    if max(image.size) > LONGEST_SIDE:
-        raise refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
-    if image.size[0] * image.size[1] > MOST_PIXELS:
-        raise refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
+    if max(image.size) > MAX_SIDE:
+        raise refused(f"{width} x {height} pixels; the limit of a side is {MAX_SIDE:,}")
+    if image.size[0] * image.size[1] > MAX_PIXELS:
+        raise refused(f"{width} x {height} pixels; the limit is {MAX_PIXELS:,}, except for sequential JPEGs")
 
 
-def _in_one_scan(image: Any, file: BinaryIO) -> bool:
+def _has_one_scan(image: Any, file: BinaryIO) -> bool:
     """Whether a JPEG is decoded row by row; otherwise all coefficients are kept in memory.
 
     Pillow has read the file up to the end of the header of the first scan. That scan must hold all components.
@@ -175,7 +175,7 @@ def _rgb(image: "PilImage") -> Array:
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
     width, height = image.size
-    rows = max(1, STRIP // width)
+    rows = max(1, STRIP_PIXELS // width)
     if rows >= height:
         return _convert(image)
     out = np.empty((height, width, 3), dtype=np.uint8)
@@ -189,8 +189,8 @@ def _convert(image: "PilImage") -> Array:
         grey = np.asarray(image)
         if image.mode == "F" or grey.min() < 0 or grey.max() > 65535:
             raise refused("its samples of 32 bits have no stated range")
-        nearest = np.add(grey, 128, dtype=np.int32) // 257  # of 8 bits: 65535 becomes 255
-        return np.repeat(nearest.astype(np.uint8)[:, :, None], 3, axis=2)
+        rounded = np.add(grey, 128, dtype=np.int32) // 257  # to 8 bits: 65535 becomes 255
+        return np.repeat(rounded.astype(np.uint8)[:, :, None], 3, axis=2)
     if image.has_transparency_data:
         from PIL.Image import new
 

@@ -9,8 +9,8 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
-RATE = 16_000  # samples per second of an array that comes without its rate
-PCM, FLOATING, EXTENSIBLE = 1, 3, 0xFFFE  # formats of samples
+SAMPLE_RATE = 16_000  # per second; that of arrays that come without their rate
+PCM, IEEE_FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # format codes of WAV files
 
 
 class Recording(NamedTuple):
@@ -54,7 +54,7 @@ class Sound(Modality):
         return Recording(mono, rate)
 
     def convert(self, value: Any) -> Recording:
-        samples, rate = value if isinstance(value, tuple) and len(value) == 2 else (value, RATE)
+        samples, rate = value if isinstance(value, tuple) and len(value) == 2 else (value, SAMPLE_RATE)
         if not isinstance(samples, np.ndarray):
             raise ParameterError(f"A sound must be samples, or samples and their rate, not {type(value).__name__}.")
         if samples.ndim != 1 or samples.dtype != np.float32 or not samples.size or not np.isfinite(samples).all():
@@ -82,7 +82,7 @@ def _chunks(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _samples(data: bytes, kind: int, bits: int) -> Array:
     """Samples as float32 from -1 to 1."""
-    if kind == FLOATING and bits in (32, 64):
+    if kind == IEEE_FLOAT and bits in (32, 64):
         return np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
     if kind != PCM or bits not in (8, 16, 24, 32):
         raise refused(f"samples of {bits} bits in format {kind} are not read; save it as 16-bit PCM")

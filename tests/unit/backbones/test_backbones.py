@@ -237,7 +237,7 @@ RULES = [
 def test_bounded_steps_give_the_pixels_of_the_direct_ones(rng, monkeypatch, values, shape):
     picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # no overshoot is clipped
     direct = rule.picture(picture).astype(int)
-    monkeypatch.setattr(preprocess, "LARGEST_STEP", 0)
+    monkeypatch.setattr(preprocess, "MAX_INTERMEDIATE_PIXELS", 0)
     assert np.abs(rule.picture(picture) - direct).max() <= 2  # each of the two steps rounds
 
 

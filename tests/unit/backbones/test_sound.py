@@ -10,7 +10,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.backbones import load, record
-from imprint.backbones.adapters.sound import RATE, resampled
+from imprint.backbones.adapters.sound import SAMPLE_RATE, resampled
 from imprint.cli import main
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.modalities import modality
@@ -23,7 +23,7 @@ def tone(seconds, rate, pitch=440.0):
     return 0.5 * np.sin(2 * np.pi * pitch * np.arange(int(seconds * rate)) / rate)
 
 
-def write(path, samples, rate=RATE, channels=1, bits=16):
+def write(path, samples, rate=SAMPLE_RATE, channels=1, bits=16):
     kind, middle = {8: ("u1", 128), 16: ("<i2", 0), 32: ("<i4", 0)}[bits]
     whole = np.rint(samples * (2 ** (bits - 1) - 1) + middle).astype(kind)
     with wave.open(str(path), "wb") as f:
@@ -38,15 +38,15 @@ def write(path, samples, rate=RATE, channels=1, bits=16):
 def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channels, bits):
     sound = modality("sound").read(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
     found = resampled(*sound)
-    assert (found.dtype, len(found)) == (np.dtype(np.float32), RATE // 2)
-    middle = slice(RATE // 8, RATE // 2 - RATE // 8)  # the filter of a resampling blurs the ends
-    np.testing.assert_allclose(found[middle], tone(0.5, RATE)[middle], atol=0.02)
+    assert (found.dtype, len(found)) == (np.dtype(np.float32), SAMPLE_RATE // 2)
+    middle = slice(SAMPLE_RATE // 8, SAMPLE_RATE // 2 - SAMPLE_RATE // 8)  # the filter of a resampling blurs the ends
+    np.testing.assert_allclose(found[middle], tone(0.5, SAMPLE_RATE)[middle], atol=0.02)
 
 
 def test_what_the_networks_rate_cannot_carry_is_filtered_out():
     kept, lost = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
     assert np.abs(kept).max() > 0.45
-    assert np.abs(lost[RATE // 8 : -RATE // 8]).max() < 0.01  # else it would be heard as 5,000
+    assert np.abs(lost[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # else it would be heard as 5,000
 
 
 @pytest.mark.parametrize("rate", [1, 999, 768_001, 2**32 - 1])
@@ -68,9 +68,9 @@ def yamnet(tmp_path, monkeypatch):
 
 @pytest.mark.shared
 def test_a_recording_is_the_average_of_its_frames(yamnet):
-    frames = yamnet.prepare(np.concatenate([tone(1.2, RATE), tone(1.2, RATE, 2000.0)]).astype(np.float32))
+    frames = yamnet.prepare(np.concatenate([tone(1.2, SAMPLE_RATE), tone(1.2, SAMPLE_RATE, 2000.0)]).astype(np.float32))
     assert [len(f) for f in frames] == [FRAME, FRAME]
-    assert len(yamnet.prepare(tone(2.5, RATE).astype(np.float32))) == 3
+    assert len(yamnet.prepare(tone(2.5, SAMPLE_RATE).astype(np.float32))) == 3
     assert len(yamnet.prepare(np.zeros(10, np.float32))) == 1
     out = yamnet.embed([frames, frames[:1], frames[1:]])
     assert (out.shape, out.dtype) == ((3, 1024), np.dtype(np.float32))
@@ -88,7 +88,7 @@ def test_an_embedding_is_the_values_of_the_layer_not_its_bytes(yamnet):
     runtime = pytest.importorskip("ai_edge_litert.interpreter")
     whole = runtime.Interpreter(str(SHARED / "models/yamnet.tflite"), experimental_preserve_all_tensors=True)
     whole.allocate_tensors()
-    frame = tone(1, RATE).astype(np.float32)[:FRAME]
+    frame = tone(1, SAMPLE_RATE).astype(np.float32)[:FRAME]
     whole.set_tensor(whole.get_input_details()[0]["index"], frame)
     whole.invoke()
     layer = next(t for t in whole.get_tensor_details() if t["name"].split(";")[0] == record("yamnet").layer)
@@ -101,7 +101,7 @@ def test_an_embedding_is_the_values_of_the_layer_not_its_bytes(yamnet):
 @pytest.mark.shared
 def test_pitches_differ_more_than_recordings_of_one_pitch(yamnet):
     pitches, noise = (220.0, 440.0, 2000.0), np.random.default_rng(0)
-    heard = [(p, tone(1, RATE, p) + noise.normal(0, 0.01, RATE)) for p in pitches for _ in range(2)]
+    heard = [(p, tone(1, SAMPLE_RATE, p) + noise.normal(0, 0.01, SAMPLE_RATE)) for p in pitches for _ in range(2)]
     out = yamnet.embed([yamnet.prepare(x.astype(np.float32)) for _, x in heard])
     far = np.linalg.norm(out[:, None] - out[None], axis=2)
     assert all(np.argsort(far[i])[1] == i ^ 1 for i in range(len(heard)))
@@ -123,7 +123,7 @@ def test_a_folder_of_recordings_is_learnt_and_new_ones_are_told(yamnet, tmp_path
     new = [tmp_path / "new" / name / "2.wav" for name in kinds]
     assert model.predict(new).tolist() == list(kinds)
     assert model.predict([modality("sound").read(path.read_bytes()) for path in new]).tolist() == list(kinds)
-    assert model.predict([tone(1.2, RATE).astype(np.float32)]).tolist() == ["low"]
+    assert model.predict([tone(1.2, SAMPLE_RATE).astype(np.float32)]).tolist() == ["low"]
     with pytest.raises(UnreadableInput, match=r"broken\.wav: not a WAV file"):
         model.predict([tmp_path / "sounds/low/broken.wav"])
     pairs = Imprinter().fit(([str(path) for path in new], list(kinds)))

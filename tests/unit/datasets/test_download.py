@@ -130,7 +130,7 @@ def test_a_wrong_part_is_discarded_too(server, tmp_path):
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("status", "asked"), [(404, 1), (403, 1), (503, download.ATTEMPTS)])
+@pytest.mark.parametrize(("status", "asked"), [(404, 1), (403, 1), (503, download.MAX_ATTEMPTS)])
 def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, status, asked):
     server.status = status
     with pytest.raises(FileError, match=rf"^Cannot download file\.bin: .*\({status}|does not answer") as caught:
@@ -149,7 +149,7 @@ def test_a_server_that_drops_everything_is_given_up(server, tmp_path):
     server.drop = 0
     with pytest.raises(FileError, match=r"put the file into"):
         fetch(source(server), tmp_path)
-    assert len(server.asked) == download.ATTEMPTS
+    assert len(server.asked) == download.MAX_ATTEMPTS
 
 
 def test_those_who_want_the_same_file_wait_for_one_another(server, tmp_path):
@@ -173,7 +173,7 @@ def test_no_more_is_written_than_was_published(server, tmp_path):
 
 
 def test_a_file_without_a_published_size_has_a_limit_too(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "LARGEST", 1000)
+    monkeypatch.setattr(download, "MAX_BYTES", 1000)
     with pytest.raises(FileError, match=r"sends more than the 1,000 bytes of the file"):
         fetch(source(server, size=None), tmp_path)
     assert not list(tmp_path.glob("file*"))
@@ -206,8 +206,8 @@ def test_only_http_is_followed(server, tmp_path, address):
 
 
 def test_a_server_that_drips_is_given_up_and_what_came_is_kept(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "PATIENCE", 0.2)
-    monkeypatch.setattr(download, "SLOWEST", 1e12)
+    monkeypatch.setattr(download, "BASE_SECONDS", 0.2)
+    monkeypatch.setattr(download, "MIN_BYTES_PER_SECOND", 1e12)
     server.drip = 1000
     with pytest.raises(FileError, match=r"is too slow; the same call resumes the download"):
         fetch(source(server), tmp_path)

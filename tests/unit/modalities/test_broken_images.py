@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from imprint.datasets import UnreadableInput, load_files
-from imprint.modalities.image import MOST_PIXELS, formats
+from imprint.modalities.image import MAX_PIXELS, formats
 
 EACH = 40  # of every format, so 200 and more in all
 LONGEST = 5.0
@@ -57,7 +57,7 @@ def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
             assert picture.dtype == np.uint8
             assert picture.ndim == 3
             assert picture.shape[2] == 3
-            assert picture.size <= 3 * MOST_PIXELS
+            assert picture.size <= 3 * MAX_PIXELS
         except UnreadableInput as e:
             refused += "\n" not in str(e) and str(e).startswith(f"Cannot read {path}: ")
         assert time.monotonic() - start < LONGEST, (kind, i)

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from imprint.datasets import UnreadableInput, load_files
 from imprint.modalities import image as image_module
 from imprint.modalities import read_file
-from imprint.modalities.image import MOST_PIXELS, formats, read_picture
+from imprint.modalities.image import MAX_PIXELS, formats, read_picture
 from imprint.modalities.image import Image as ImageModality
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 17, 3), dtype=np.uint8)
@@ -129,7 +129,7 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
     image = Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200) if mode == "I;16" else RGB.convert(mode)
     data = saved(image, "PNG" if mode == "P" else "TIFF", **({"transparency": 3} if mode == "P" else {}))
     whole = read_picture(data)
-    monkeypatch.setattr(image_module, "STRIP", 17 * 5 + 3)
+    monkeypatch.setattr(image_module, "STRIP_PIXELS", 17 * 5 + 3)
     np.testing.assert_array_equal(read_picture(data), whole)
 
 
@@ -168,7 +168,7 @@ def test_a_huge_jpeg_that_must_be_kept_whole_in_memory_is_refused():
 
 def test_a_huge_sequential_jpeg_is_reduced():
     side = 8_400
-    assert side**2 > MOST_PIXELS
+    assert side**2 > MAX_PIXELS
     picture = read_picture(saved(Image.new("L", (side, side), 77), "JPEG"))
     assert picture.shape == (side // 2, side // 2, 3)
     assert np.unique(picture).tolist() == [77]

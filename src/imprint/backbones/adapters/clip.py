@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
 from imprint.backbones.preprocess import FILTERS, Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -14,7 +14,7 @@ VERSION = 1
 def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Open the model, its tokeniser and its preprocessing; transformers fetches them into its own cache."""
     spec = f"clip:{source}"
-    package = extra("transformers", "clip", spec)
+    package = import_extra("transformers", "clip", spec)
     with creating(spec, device, "write clip:FOLDER with a model saved there"):
         model = package.AutoModel.from_pretrained(source)
         tokenizer = package.AutoTokenizer.from_pretrained(source)

@@ -9,7 +9,7 @@ import numpy as np
 
 from imprint.backbones.backbone import PictureBackbone, thread_count
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import Record, weights
+from imprint.backbones.record import Record, read_weights
 from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 from imprint.core.types import Array
@@ -20,10 +20,10 @@ NO_FOLDER = f"{os.devnull}/external-data"  # where ONNX Runtime looks for weight
 
 
 class OnnxBackbone(PictureBackbone):
-    """One input, one of the outputs; the batch is the first axis."""
+    """A network with one input, of which one output is the embedding; the batch is the first axis."""
 
     def __init__(self, record: Record, device: str, threads: int | None):
-        content, digest = weights(record)
+        content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device = device
         self._session = session(record.name, content, device, threads)
@@ -32,10 +32,9 @@ class OnnxBackbone(PictureBackbone):
             raise ParameterError(f"{record.name} has {len(inputs)} inputs; a backbone must have one.")
         _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
-        fixed = inputs[0].shape[:1] == [1]
-        self.slice_rows = (
-            1 if fixed else max(1, PASS_VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
-        )
+        values = math.prod(self.preprocess.size) * self.preprocess.channels
+        has_batches = inputs[0].shape[:1] != [1]
+        self.slice_rows = max(1, PASS_VALUES // values) if has_batches else 1
         if self._layer not in outputs:
             raise unknown("layer", self._layer, outputs)
 
@@ -48,13 +47,12 @@ class OnnxBackbone(PictureBackbone):
 
 def _check_input(name: str, node: Any, rule: Preprocess) -> None:
     """Refuse a record whose input type or size is not that of the network."""
-    picture = (*rule.size, rule.channels) if rule.layout == "NHWC" else (rule.channels, *rule.size)
-    kind = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}[rule.dtype]
-    fits = len(node.shape) == 4 and all(not isinstance(n, int) or n == f for n, f in zip(node.shape[1:], picture))
-    if node.type != kind or not fits:
-        raise ParameterError(
-            f"The record of {name} feeds it {kind} {['n', *picture]}, but its input is {node.type} {node.shape}."
-        )
+    shape = (*rule.size, rule.channels) if rule.layout == "NHWC" else (rule.channels, *rule.size)
+    tensor = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}[rule.dtype]
+    fixed_sizes = [(actual, size) for actual, size in zip(node.shape[1:], shape) if isinstance(actual, int)]
+    if node.type != tensor or len(node.shape) != 4 or any(actual != size for actual, size in fixed_sizes):
+        stated = f"{tensor} {['n', *shape]}"
+        raise ParameterError(f"The record of {name} feeds it {stated}, but its input is {node.type} {node.shape}.")
 
 
 def session(name: str, content: bytes, device: str, threads: int | None) -> Any:

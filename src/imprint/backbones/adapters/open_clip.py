@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -15,7 +15,7 @@ VERSION = 1
 def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Create the model and its tokeniser; open_clip fetches the weights into Hugging Face's cache."""
     spec = f"open_clip:{source}"
-    package = extra("open_clip", "clip", spec)
+    package = import_extra("open_clip", "clip", spec)
     name, weights = _model_and_weights(package, source)
     with creating(spec, device, "write open_clip:FOLDER with a model that open_clip saved there"):
         model = package.create_model(name, pretrained=weights, require_pretrained=True)

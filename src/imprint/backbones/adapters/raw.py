@@ -1,6 +1,6 @@
 """Pixels without a network: the baseline of every backbone."""
 
-from imprint.backbones.backbone import PictureBackbone, only_cpu
+from imprint.backbones.backbone import PictureBackbone, check_cpu
 from imprint.backbones.record import NO_WEIGHTS, Record
 from imprint.core.types import Array
 
@@ -11,7 +11,7 @@ class RawBackbone(PictureBackbone):
     """The prepared picture itself, row by row."""
 
     def __init__(self, record: Record, device: str, threads: int | None):
-        only_cpu(record.name, device)
+        check_cpu(record.name, device)
         super().__init__(record, NO_WEIGHTS, VERSION)
 
     def _forward(self, batch: Array) -> Array:

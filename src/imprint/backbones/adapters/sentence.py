@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import Backbone, creating, extra, state_digest, torch_module
+from imprint.backbones.backbone import Backbone, creating, import_extra, state_digest, torch_module
 from imprint.backbones.record import Record
 from imprint.core.types import Array
 
@@ -15,9 +15,9 @@ class SentenceBackbone(Backbone):
     """A sentence-transformers model; it tokenises, embeds and pools."""
 
     def __init__(self, record: Record, model: Any, device: str, threads: int | None):
-        words = sorted(model.tokenizer.get_vocab().items())
-        changes_embeddings = [state_digest(model), repr(model), repr(model.max_seq_length), repr(words)]
-        super().__init__(record, "\n".join(changes_embeddings), VERSION)
+        vocabulary = sorted(model.tokenizer.get_vocab().items())
+        identity = [state_digest(model), repr(model), repr(model.max_seq_length), repr(vocabulary)]
+        super().__init__(record, "\n".join(identity), VERSION)
         self.device, self._model = device, model.eval()
         if threads is not None and device == "cpu":
             torch_module().set_num_threads(threads)
@@ -30,7 +30,7 @@ class SentenceBackbone(Backbone):
 def load(source: str, device: str, threads: int | None) -> SentenceBackbone:
     """Open the model; sentence-transformers fetches the weights into its own cache."""
     spec = f"sentence:{source}"
-    package = extra("sentence_transformers", "sentence", spec)
+    package = import_extra("sentence_transformers", "sentence", spec)
     with creating(spec, device, "write sentence:FOLDER with a model saved there"):
         model = package.SentenceTransformer(source, device=device)
     dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension

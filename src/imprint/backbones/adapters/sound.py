@@ -10,10 +10,10 @@ from imprint.backbones.backbone import Backbone
 from imprint.backbones.record import Record
 from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
-from imprint.modalities.sound import RATE
+from imprint.modalities.sound import SAMPLE_RATE
 
 VERSION = 2  # version 1 did not dequantise
-LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
+MIN_RATE, MAX_RATE = 1_000, 768_000  # samples per second of a recording
 
 
 class SoundBackbone(Backbone):
@@ -45,14 +45,14 @@ class SoundBackbone(Backbone):
 
 def resampled(samples: Array, rate: int) -> Array:
     """The same sound at 16,000 samples a second; frequencies that either rate cannot carry are filtered out."""
-    if rate == RATE:
+    if rate == SAMPLE_RATE:
         return samples
-    if not LOWEST <= rate <= HIGHEST:
-        raise UnreadableInput("a sound", f"{rate:,} samples a second; the rate must be {LOWEST:,} to {HIGHEST:,}")
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise UnreadableInput("a sound", f"{rate:,} samples a second; the rate must be {MIN_RATE:,} to {MAX_RATE:,}")
     from scipy.signal import resample_poly
 
-    shared = math.gcd(rate, RATE)
-    return resample_poly(samples.astype(np.float64), RATE // shared, rate // shared).astype(np.float32)
+    divisor = math.gcd(rate, SAMPLE_RATE)
+    return resample_poly(samples.astype(np.float64), SAMPLE_RATE // divisor, rate // divisor).astype(np.float32)
 
 
 load = SoundBackbone

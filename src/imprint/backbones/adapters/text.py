@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.backbones.adapters.onnx import session
 from imprint.backbones.backbone import Backbone, thread_count
-from imprint.backbones.record import Record, weights
+from imprint.backbones.record import Record, read_weights
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 
@@ -25,7 +25,7 @@ class SentenceEncoder(Backbone):
     def __init__(self, record: Record, device: str, threads: int | None):
         from tokenizers import Tokenizer
 
-        content, digest = weights(record)
+        content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device, self._threads = device, thread_count(threads)
         self._session = session(record.name, content, device, 1)

@@ -4,8 +4,8 @@ import struct
 
 import numpy as np
 
-from imprint.backbones.backbone import PictureBackbone, extra, only_cpu, thread_count
-from imprint.backbones.record import Record, weights
+from imprint.backbones.backbone import PictureBackbone, check_cpu, import_extra, thread_count
+from imprint.backbones.record import Record, read_weights
 from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 from imprint.core.types import Array
@@ -17,9 +17,10 @@ class Interpreter:
     """LiteRT with the model of a record, which ends at the layer of the record; `digest` is that of its weights."""
 
     def __init__(self, record: Record, device: str, threads: int | None):
-        only_cpu(record.name, device)
-        content, self.digest = weights(record)
-        runtime, model = extra("ai_edge_litert.interpreter", "litert", record.name), truncated(content, record)
+        check_cpu(record.name, device)
+        content, self.digest = read_weights(record)
+        runtime = import_extra("ai_edge_litert.interpreter", "litert", record.name)
+        model = truncated(content, record)
         try:
             self._runtime = runtime.Interpreter(model_content=model, num_threads=thread_count(threads))
             self._runtime.allocate_tensors()
@@ -49,8 +50,8 @@ class TfliteBackbone(PictureBackbone):
         super().__init__(record, self._interpreter.digest, VERSION)
         types = [np.dtype(tensor["dtype"]).name for tensor in self._interpreter.inputs]
         if types != [self.preprocess.dtype]:
-            says = f"feeds it {self.preprocess.dtype}, but its inputs are: {', '.join(types)}"
-            raise ParameterError(f"The record of {record.name} {says}.")
+            problem = f"feeds it {self.preprocess.dtype}, but its inputs are: {', '.join(types)}"
+            raise ParameterError(f"The record of {record.name} {problem}.")
 
     def _forward(self, batch: Array) -> Array:
         return self._interpreter.run(self.preprocess.arrange(np.ascontiguousarray(batch)))
@@ -64,7 +65,7 @@ def truncated(content: bytes, record: Record) -> bytes:
     """
     if record.layer is None:
         return content
-    schema = extra("ai_edge_litert.schema_py_generated", "litert", record.name)
+    schema = import_extra("ai_edge_litert.schema_py_generated", "litert", record.name)
     buffer = bytearray(content)
     try:
         graph = schema.Model.GetRootAs(buffer).Subgraphs(0)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, creating, extra, state_digest
+from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -14,7 +14,7 @@ VERSION = 1
 def load(source: str, device: str, threads: int | None, *, pretrained: bool = True) -> TorchBackbone:
     """Create the model without its classifier; timm fetches the weights into its own cache."""
     spec = f"timm:{source}"
-    timm = extra("timm", "timm", spec)
+    timm = import_extra("timm", "timm", spec)
     if not timm.is_model(source):
         raise unknown("timm model", source, timm.list_models())
     with creating(spec, device, "its weights must be in Hugging Face's cache (HF_HOME)"):
@@ -25,7 +25,7 @@ def load(source: str, device: str, threads: int | None, *, pretrained: bool = Tr
         name=spec,
         adapter="timm",
         width=int(getattr(module, "head_hidden_size", module.num_features)),
-        preprocess=_preprocess(spec, extra("timm.data", "timm", spec).resolve_model_data_config(module)),
+        preprocess=_preprocess(spec, import_extra("timm.data", "timm", spec).resolve_model_data_config(module)),
         source=f"https://huggingface.co/{hub}" if hub else config.get("url") or None,
         licence=config.get("license"),
         pretraining=config.get("tag"),

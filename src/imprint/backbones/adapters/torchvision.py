@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, extra, torch_module
+from imprint.backbones.backbone import TorchBackbone, check_device, import_extra, torch_module
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import Record, location, verified
+from imprint.backbones.record import Record, location, verified_sha256
 from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 
 VERSION = 2
 PREFIX = "torchvision:"
-CHANGE_INPUT = ("googlenet", "inception_v3")  # only with published weights, so an empty network differs
+TRANSFORMING_NETWORKS = ("googlenet", "inception_v3")  # they scale their input, but only with published weights
 
 
 def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
@@ -25,7 +25,7 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
     check_device(record.name, device)
     if not path.is_file():
         _download(record.download or "", path, record.sha256)
-    weights = verified(path, record.sha256)
+    weights = verified_sha256(path, record.sha256)
     try:
         state = torch_module().load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
@@ -37,16 +37,17 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
 def describe(name: str) -> Record:
     """The record of a network without one here, from the metadata of torchvision's weights."""
     spec = PREFIX + name
-    models = extra("torchvision.models", "torch", spec)
+    models = import_extra("torchvision.models", "torch", spec)
     known = models.list_models(module=models)
     if name not in known:
         raise unknown("torchvision model", name, known)
     weights = getattr(models.get_model_weights(name), "IMAGENET1K_V1", None)
     if weights is None:
         raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")
-    if name in CHANGE_INPUT:
+    if name in TRANSFORMING_NETWORKS:
         raise ParameterError(f"load({spec!r}): it transforms its input itself, which is not supported.")
-    rule, file, network = weights.transforms(), weights.url.rsplit("/", 1)[-1], architecture(spec)
+    rule, network = weights.transforms(), architecture(spec)
+    file = weights.url.rsplit("/", 1)[-1]
     scale = {"filter": rule.interpolation.value, "mean": rule.mean, "std": rule.std}
     digits = re.search(r"-([0-9a-f]{8})\.pth$", file)
     return Record(
@@ -64,8 +65,8 @@ def describe(name: str) -> Record:
 
 
 def architecture(name: str) -> Any:
-    """The network with its classifier; its parameters have no memory yet."""
-    torch, models = extra("torch", "torch", name), extra("torchvision.models", "torch", name)
+    """The network with its classifier, on torch's meta device: its parameters have no memory yet."""
+    torch, models = import_extra("torch", "torch", name), import_extra("torchvision.models", "torch", name)
     with torch.device("meta"):
         return models.get_model(name.removeprefix(PREFIX), weights=None)
 
@@ -78,7 +79,7 @@ def without_classifier(network: Any) -> Any:
 
 def _classifier(spec: str, network: Any) -> str:
     """The name of the last layer, which must be linear."""
-    layers = [(n, m) for n, m in network.named_modules() if getattr(m, "weight", None) is not None]
+    layers = [(name, layer) for name, layer in network.named_modules() if getattr(layer, "weight", None) is not None]
     name, last = layers[-1]
     if not isinstance(last, torch_module().nn.Linear):
         raise ParameterError(f"load({spec!r}): its last layer is not linear, so it has no embedding.")

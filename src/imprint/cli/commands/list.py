@@ -54,7 +54,7 @@ def list_backbones(measure: bool = False) -> Inventory:
     """Every backbone with a name; with `measure`, the installed ones, and how many inputs per second each embeds."""
     from imprint import backbones, modalities
     from imprint.backbones.backbone import inputs_per_second
-    from imprint.backbones.record import is_installed, lacks_extra
+    from imprint.backbones.record import is_installed, missing_extra
 
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
     records = [backbones.record(name) for name in backbones.names()]
@@ -62,7 +62,7 @@ def list_backbones(measure: bool = False) -> Inventory:
     for r in records:
         duration = f"{r.tokens} tokens" if r.tokens else f"{r.seconds} s" if r.seconds else ""
         size = f"{r.input_size[0]} px" if r.input_size else duration
-        facts = {"input": size, "default": r.name in defaults, "installed": is_installed(r), "needs": lacks_extra(r)}
+        facts = {"input": size, "default": r.name in defaults, "installed": is_installed(r), "needs": missing_extra(r)}
         objects.append({**r.as_json(), **facts, "download": r.download})
     also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
@@ -78,9 +78,9 @@ def list_backbones(measure: bool = False) -> Inventory:
 
 def _not_installed(records: Sequence["Record"]) -> list[str]:
     """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
-    from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
+    from imprint.backbones.record import EXTRAS, lacks_weights, location, missing_extra
 
-    extras = sorted({extra for r in records if (extra := lacks_extra(r))})
+    extras = sorted({extra for r in records if (extra := missing_extra(r))})
     advice = {f"{install_hint(extra)}.": [r for r in records if EXTRAS.get(r.adapter) == extra] for extra in extras}
     missing = [r for r in records if lacks_weights(r)]
     advice["the weights are downloaded on first use."] = [r for r in missing if r.adapter == "torchvision"]

@@ -25,8 +25,8 @@ BATCH_BYTES = 1 << 23  # of CSV; a row must fit
 BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 LIST_ROWS = 64  # of Parquet with lists, whose lengths are not known before they are read
-SMALL_FILE = 1 << 28  # bytes to which any Parquet file may unpack
-MAX_RATIO = 1000  # a larger one may unpack to as many times its size
+MIN_UNPACKED_LIMIT = 1 << 28  # bytes; every Parquet file may unpack to that size,
+MAX_UNPACKED_RATIO = 1000  # and a large one to this many times its size on disk
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 
 
@@ -67,10 +67,12 @@ class TableBatch(NamedTuple):
 def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterator[TableBatch]:
     """The batches of a table of the format with this suffix; of a Parquet file, only the given `columns`."""
     if suffix in ROW_READERS:
-        rows, size = ROW_READERS[suffix](path), 1  # `first_row` needs exactly the columns that the first row has
-        while some := list(islice(rows, size)):
-            names = dict.fromkeys(name for _, values in some for name in values)
-            yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
+        rows = ROW_READERS[suffix](path)
+        size = 1  # `first_row` needs exactly the columns that the first row has
+        while chunk := list(islice(rows, size)):
+            names = dict.fromkeys(name for _, row in chunk for name in row)
+            columns_by_name = {name: [row.get(name) for _, row in chunk] for name in names}
+            yield TableBatch([number for number, _ in chunk], columns_by_name)
             size = BATCH_ROWS
     elif suffix.startswith((".csv", ".tsv")):
         yield from _delimited_batches(path)
@@ -101,7 +103,7 @@ def _open_text(path: Path) -> Any:
     return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
-def _labels(path: Path) -> Iterator[NumberedRow]:
+def _label_lines(path: Path) -> Iterator[NumberedRow]:
     """The lines of a text file, each a label."""
     with _open_text(path) as f:
         yield from ((number, {"label": line}) for number, line in enumerate(f, 1))
@@ -157,7 +159,7 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".jsonl.gz": _json_lines,
     ".json": _json_array,
     ".xlsx": _excel_rows,
-    ".txt": _labels,
+    ".txt": _label_lines,
 }
 
 
@@ -214,8 +216,9 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    limit, size = max(SMALL_FILE, MAX_RATIO * path.stat().st_size), 0
-    ratio = f"{MAX_RATIO:,} times its size" if limit > SMALL_FILE else "the limit for a small file"
+    size = 0
+    limit = max(MIN_UNPACKED_LIMIT, MAX_UNPACKED_RATIO * path.stat().st_size)
+    ratio = f"{MAX_UNPACKED_RATIO:,} times its size" if limit > MIN_UNPACKED_LIMIT else "the limit for a small file"
     too_large = FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
     with open(path, "rb") as f:
         schema = pq.read_schema(f)

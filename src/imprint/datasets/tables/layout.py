@@ -30,7 +30,7 @@ class TableLayout:
 
     kind: InputKind
     inputs: tuple[str, ...]
-    known: frozenset[str]  # every column of the first row, read or not
+    all_columns: frozenset[str]  # of the first row, read or not
     label: str | None
     split: str | None
     name: str | None
@@ -39,35 +39,40 @@ class TableLayout:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read."""
-        others = (*(self.tags or (self.label,)), self.split, self.name)
-        return self.inputs + tuple(column for column in others if column is not None)
+        optional = (*(self.tags or (self.label,)), self.split, self.name)
+        return self.inputs + tuple(column for column in optional if column is not None)
 
 
 def choose_layout(
-    path: Path, first: NumberedRow, label_column: str | None, text_column: str | None, *, labelled: bool
+    path: Path, first_row: NumberedRow, label_column: str | None, text_column: str | None, *, labelled: bool
 ) -> TableLayout:
     """The layout of a table, by its column names and its first row."""
-    number, values = first
-    label = label_column or next((c for c in LABEL_COLUMNS if c in values), LABEL_COLUMNS[0] if labelled else None)
-    tags = tuple(c.strip() for c in label.split(",")) if label and label not in values and "," in label else ()
-    for column, option in (*((c, "label_column") for c in tags or (label,)), (text_column, "text_column")):
+    number, values = first_row
+    default = LABEL_COLUMNS[0] if labelled else None
+    label = label_column or next((column for column in LABEL_COLUMNS if column in values), default)
+    has_tags = label is not None and label not in values and "," in label
+    tags = tuple(column.strip() for column in str(label).split(",")) if has_tags else ()
+    for column, option in (*((column, "label_column") for column in tags or (label,)), (text_column, "text_column")):
         if column is not None and column not in values:
             raise _no_column(path, column, list(values), option)
     text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
     split = SPLIT_COLUMN if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text) else None
-    names = [c for c in values if c.lower() in NAME_COLUMNS and c not in (label, text)]
+    names = [column for column in values if column.lower() in NAME_COLUMNS and column not in (label, text)]
     kind: InputKind = "text"
     inputs: tuple[str, ...] = (text or "",)
     if text is None:
-        others = {c: v for c, v in values.items() if c not in (label, split, *names, *tags)}
-        kind, inputs = _number_columns(path, number, others)
-    roles = (label if labelled else None, split, next(iter(names), None), tags if labelled else ())
-    return TableLayout(kind, inputs, frozenset(values), *roles)
+        roles = (label, split, *names, *tags)
+        without_role = {column: value for column, value in values.items() if column not in roles}
+        kind, inputs = _number_columns(path, number, without_role)
+    name = names[0] if names else None
+    if not labelled:
+        label, tags = None, ()
+    return TableLayout(kind, inputs, frozenset(values), label, split, name, tags)
 
 
 def _number_columns(path: Path, number: int, values: Mapping[str, Any]) -> tuple[InputKind, tuple[str, ...]]:
     """The columns of the embeddings, by their values in the first row."""
-    lists = [c for c, v in values.items() if isinstance(v, list) or (isinstance(v, str) and v.lstrip()[:1] == "[")]
+    lists = [column for column, value in values.items() if isinstance(value, list) or str(value).lstrip()[:1] == "["]
     if len(lists) > 1:
         raise FileError(f"{path} has several columns of lists: {quote_names(lists)}; keep the one with the embeddings.")
     if lists:
@@ -84,7 +89,7 @@ def _number_columns(path: Path, number: int, values: Mapping[str, Any]) -> tuple
 
 
 def _no_column(path: Path, column: str, columns: Sequence[str], option: str) -> FileError:
-    by_lower = {c.lower(): c for c in columns}
+    by_lower = {name.lower(): name for name in columns}
     similar = difflib.get_close_matches(column.lower(), by_lower, 1, cutoff=0.5)
     advice = f"Did you mean {by_lower[similar[0]]!r}?" if similar else f"Name another as {option}."
     return FileError(f"{path} has no column {column!r}. {advice} It has: {quote_names(columns)}.")
@@ -93,7 +98,7 @@ def _no_column(path: Path, column: str, columns: Sequence[str], option: str) -> 
 def to_matrix(path: Path, batch: TableBatch, layout: TableLayout, width: int | None) -> Array:
     """The embeddings of a batch, (rows, width); `width` is that of the batches before."""
     if layout.kind == "numbers":
-        for column in sorted(batch.columns.keys() - layout.known):  # in JSON Lines, each row names its own columns
+        for column in sorted(batch.columns.keys() - layout.all_columns):  # in JSON Lines, each row names its columns
             for number, value in zip(batch.rows, batch.values(column)):
                 if value is not None:
                     raise cell_error(path, number, column, "the first row has no such column")

@@ -13,7 +13,7 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.datasets.split import LONGEST_LABEL, Label, first_names
+from imprint.datasets.split import MAX_LABEL_LENGTH, Label, first_names
 
 MAX_FLOAT = float(np.finfo(np.float32).max)
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
@@ -123,8 +123,8 @@ def _checked_label(value: Any, first_rows: Mapping[Label, int]) -> Label:
         raise ValueError("there is no label")
     if type(label) is not str and (type(label) is not int or abs(label) >= 1 << 63):
         raise ValueError(_not_a_label(value))
-    if len(str(label)) > LONGEST_LABEL:
-        raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {LONGEST_LABEL:,}")
+    if len(str(label)) > MAX_LABEL_LENGTH:
+        raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {MAX_LABEL_LENGTH:,}")
     for first, row in first_rows.items():
         if type(label) is not type(first):
             rule = "labels must be all texts or all whole numbers"
