@@ -158,7 +158,7 @@ def test_an_option_that_does_not_exist_is_refused_for_every_kind_of_file(matrix)
 
 
 def test_the_row_of_a_value_is_counted_over_all_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(embedding, "BLOCK", 6)
+    monkeypatch.setattr(embedding, "BLOCK_VALUES", 6)
     rows = np.zeros((7, 3), np.float32)
     rows[5, 1] = np.inf
     np.save(tmp_path / "a.npy", rows)
