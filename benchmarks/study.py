@@ -41,7 +41,7 @@ from imprint.kernels.cpu import available_cpus
 from imprint.paper.run import planned_batches
 from imprint.paper.setting import discover
 from imprint.study import Grid, Packs, Study, plan, run
-from imprint.study.evaluate import MEASUREMENTS, _decide_plainly, groups_in_memory
+from imprint.study.evaluate import MEASUREMENTS, _decide_by_head, groups_in_memory
 from imprint.study.grid import PARTS
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import UnitProxies
@@ -175,7 +175,7 @@ def shared_decisions(kernel, decisions):
 
 
 def plain_decisions(kernel, decisions):
-    return [c for d in decisions for c in _decide_plainly(kernel.proxies, kernel.queries, d)]
+    return [c for d in decisions for c in _decide_by_head(kernel.proxies, kernel.queries, d)]
 
 
 def arithmetic(kernel, decisions):
@@ -184,8 +184,8 @@ def arithmetic(kernel, decisions):
     kernel._count = lambda *group: groups.append(group) or ()  # solves the systems, and counts nothing
     list(kernel.decide(decisions))
     del kernel._count
-    solved = {id(one.by_class): one.by_class for *_, group in groups for one in group}
-    for size in (by_class.shape[1] for by_class in solved.values()):
+    solved = {id(one.coefficients): one.coefficients for *_, group in groups for one in group}
+    for size in (coefficients.shape[1] for coefficients in solved.values()):
         about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
         spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
         spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
@@ -197,7 +197,7 @@ def arithmetic(kernel, decisions):
                 K = np.full((len(weights), step), -0.5, dtype=dtype)
                 K, seconds = timed(np.exp, K, K)
                 spent["kernels"] += seconds
-                spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), one.by_class, K)[1]
+                spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), one.coefficients, K)[1]
     return spent
 
 

@@ -14,7 +14,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.method import FAMILIES
-from imprint.study.store import MANIFEST, TEXTS, Store
+from imprint.study.store import MANIFEST, TEXT_COLUMNS, Store
 
 MEANINGS = {
     "study": "name of the study; in studies of the paper, the role of the data set",
@@ -103,14 +103,14 @@ def _finished(store: Store) -> pa.Table:
     table, fingerprints = store.table(), store.manifest()["embeddings"]
     names = zip(*(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint")))
     current = table.filter(pa.array([fingerprints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_()))
-    order = pa.table({**{name: current[name].cast(pa.string()) for name in TEXTS}, "seed": current["seed"]})
+    order = pa.table({**{name: current[name].cast(pa.string()) for name in TEXT_COLUMNS}, "seed": current["seed"]})
     return current.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
 
 
 def _plain(name: str, table: pa.Table) -> pa.Table:
     """The table of a store with plain texts, and with the parameters of its components as columns."""
     columns: dict[str, Any] = {c: table[c] for c in table.column_names}
-    texts = {c: table[c].cast(pa.string()) for c in (*TEXTS, "fingerprint")}
+    texts = {c: table[c].cast(pa.string()) for c in (*TEXT_COLUMNS, "fingerprint")}
     columns |= texts | {
         "study": pa.repeat(name, len(table)),
         "method": pc.binary_join_element_wise(*(texts[part] for part in PARTS), " / "),

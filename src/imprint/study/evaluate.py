@@ -1,4 +1,4 @@
-"""All experiments of a unit: each class is summarised once, each decision computed once.
+"""Evaluates the experiments of a unit: each class is summarised once, each decision computed once.
 
 Decisions by `max` and `nearest` share one product of test rows and proxies. `kernel_decisions` has those by `kernel`.
 Decisions that cannot be shared are computed by a `Head` each.
@@ -26,7 +26,7 @@ from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
 from imprint.study.proxies import ProxyRows, UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec
-from imprint.study.work_graph import Counted, Decision, TaskSplit, WorkGraph, build
+from imprint.study.work_graph import CountedDecisions, Decision, TaskSplit, WorkGraph, build
 
 COLUMNS = {
     "accuracy": np.float64,
@@ -41,8 +41,9 @@ COLUMNS = {
 }
 """The stored results of an experiment. Seconds are processor time, with an equal part of shared work."""
 MEASUREMENTS = ("seconds_generation", "seconds_evaluation", "peak_memory")  # all others are reproducible to the bit
-SCORES, PROXY_NUMBERS = 2**22, 2**25  # in memory at a time
-BEST = "best"  # by the largest inner product, as `max` does; the other comparisons are in `DISTANCES`
+MAX_SCORES = 2**22  # in memory at a time
+MAX_PROXY_VALUES = 2**25  # proxies x width, in memory at a time
+INNER_PRODUCT = "inner product"  # how `max` compares queries with proxies; `DISTANCES` are those of `nearest`
 DISTANCES = {
     "cosine": lambda neighbours, Q: neighbours.cosine(),
     "euclidean": lambda neighbours, Q: neighbours.euclidean(None),
@@ -61,7 +62,7 @@ def evaluate(unit: Unit) -> dict[str, Array]:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
     graph = build(unit, data.y, data.y_test)
     proxies = UnitProxies(graph, np.asarray(data.X))
-    results = {name: np.zeros(len(graph.decisions), dtype) for name, dtype in COLUMNS.items()}  # of the decisions
+    results = {name: np.zeros(len(graph.decisions), dtype) for name, dtype in COLUMNS.items()}  # by decision
     for seconds, (decisions, counts, sizes) in _decide(graph, proxies, np.asarray(data.X_test)):
         scores = _scores(counts, decisions[0].split) | {"proxies": sizes, "seconds_evaluation": seconds}
         for name, values in scores.items():
@@ -75,47 +76,48 @@ def evaluate(unit: Unit) -> dict[str, Array]:
 
 def _scores(counts: Counts, split: TaskSplit) -> dict[str, Array | int]:
     """Accuracy, F1 and counts of decisions about one task split."""
-    true = np.bincount(split.truth, minlength=len(split.classes))
-    seen = true + counts.claimed
-    f1 = 2 * counts.right / np.maximum(seen, 1)
+    support = np.bincount(split.truth, minlength=len(split.classes))  # test rows of each class
+    total = support + counts.claimed
+    f1 = 2 * counts.right / np.maximum(total, 1)
     return {
         "accuracy": counts.right.sum(axis=1) / len(split.truth),
-        "macro_f1": f1.sum(axis=1) / (seen > 0).sum(axis=1),
-        "weighted_f1": (f1 * true).sum(axis=1) / len(split.truth),
+        "macro_f1": f1.sum(axis=1) / (total > 0).sum(axis=1),
+        "weighted_f1": (f1 * support).sum(axis=1) / len(split.truth),
         "near_ties": counts.near,
         "test_rows": len(split.truth),
     }
 
 
-def _decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[tuple[Array, Counted]]:
+def _decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[tuple[Array, CountedDecisions]]:
     """The decisions of a work graph, counted, with the processor time of each.
 
     Shareable decisions are computed together, the others by a `Head` for each.
     """
-    kernel, extreme = KernelDecisions(proxies, queries), lengths(queries) is None
-    plain, by_kernel, by_votes = list[Decision](), list[Decision](), list[Decision]()
+    kernel = KernelDecisions(proxies, queries)
+    can_share = lengths(queries) is not None  # else their squared lengths overflow or underflow
+    by_head, by_kernel, by_votes = list[Decision](), list[Decision](), list[Decision]()
     for decision in graph.decisions:
-        if extreme or not decision.is_shareable:
-            plain.append(decision)
+        if not (can_share and decision.is_shareable):
+            by_head.append(decision)
         elif type(decision.aggregator) is not Kernel:
             by_votes.append(decision)
         else:
-            (by_kernel if kernel.can_decide(decision) else plain).append(decision)
+            (by_kernel if kernel.can_decide(decision) else by_head).append(decision)
     steps = chain(
-        (_decide_plainly(proxies, queries, decision) for decision in plain),
+        (_decide_by_head(proxies, queries, decision) for decision in by_head),
         (kernel.decide(group) for group in groups_in_memory(proxies, by_kernel)),
         (_decide_by_votes(graph.splits, proxies, queries, group) for group in groups_in_memory(proxies, by_votes)),
     )
     for step in steps:
         start = time.process_time()
         counted = list(step)
-        each = (time.process_time() - start) / sum(sum(c.proxies) for c in counted)
-        yield from ((each * np.array(c.proxies), c) for c in counted)
+        seconds_per_proxy = (time.process_time() - start) / sum(sum(c.proxies) for c in counted)
+        yield from ((seconds_per_proxy * np.array(c.proxies), c) for c in counted)
         proxies.normalised.clear()
 
 
 def groups_in_memory(proxies: UnitProxies, decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
-    """Decisions in groups whose proxies fit into memory, ordered by seed because those of one seed share most."""
+    """Decisions in groups whose proxies fit into memory, by seed, because decisions of one seed share most proxies."""
     by_spec: dict[ProxySpec, list[Decision]] = defaultdict(list)
     for decision in decisions:
         by_spec[decision.spec].append(decision)
@@ -125,17 +127,17 @@ def groups_in_memory(proxies: UnitProxies, decisions: Iterable[Decision]) -> Ite
         group += by_spec[spec]
         for split, norm_post in dict.fromkeys((d.split, d.norm_post) for d in by_spec[spec]):
             blocks.update((part.block, part.block.rows.size) for part in proxies.parts(spec, split, norm_post))
-        if sum(blocks.values()) > PROXY_NUMBERS:
+        if sum(blocks.values()) > MAX_PROXY_VALUES:
             yield group
             group, blocks = [], {}
     if group:
         yield group
 
 
-def _decide_plainly(proxies: UnitProxies, queries: Array, decision: Decision) -> Iterator[Counted]:
-    """One decision by a `Head`."""
+def _decide_by_head(proxies: UnitProxies, queries: Array, decision: Decision) -> Iterator[CountedDecisions]:
+    """Compute one decision with a `Head`, which supports every method."""
     head, split = proxies.head(decision), decision.split
-    step = max(1, SCORES // len(split.classes))
+    step = max(1, MAX_SCORES // len(split.classes))
     rounding = KERNEL_ROUNDING if type(decision.aggregator) is Kernel else ROUNDING
     counts = Counts.of(1, len(split.classes))
     for i in range(0, len(split.rows), step):
@@ -143,7 +145,7 @@ def _decide_plainly(proxies: UnitProxies, queries: Array, decision: Decision) ->
         if not np.isfinite(scores).all():
             raise ParameterError(f"{head.method}: the scores overflow; scale the rows down or use norm_inf='l2'.")
         count_decisions(scores.T, split.truth[i : i + step], rounding, counts)
-    yield Counted([decision], counts, [len(head.proxies.labels)])
+    yield CountedDecisions([decision], counts, [len(head.proxies.labels)])
 
 
 def _numbered(keys: Iterable[Key]) -> dict[Key, int]:
@@ -157,34 +159,36 @@ class DecisionTable:
     def __init__(self, comparison: str, votes: Sequence[tuple[Decision, Vote]], proxies: UnitProxies) -> None:
         self.comparison, self.decisions = comparison, [decision for decision, _ in votes]
         self.split = self.decisions[0].split
-        sets, kinds = _numbered((d.spec, d.norm_post) for d in self.decisions), _numbered(vote for _, vote in votes)
-        self.sets = [proxies.parts(spec, self.split, norm_post) for spec, norm_post in sets]
-        self.votes = list(kinds)
-        self.counts = Counts.of(len(sets) * len(kinds), len(self.split.classes))
-        self._cells = [(sets[d.spec, d.norm_post], kinds[vote]) for d, vote in votes]
+        row = _numbered((d.spec, d.norm_post) for d in self.decisions)
+        column = _numbered(vote for _, vote in votes)
+        self.sets = [proxies.parts(spec, self.split, norm_post) for spec, norm_post in row]
+        self.votes = list(column)
+        self.counts = Counts.of(len(row) * len(column), len(self.split.classes))
+        self._cells = [(row[d.spec, d.norm_post], column[vote]) for d, vote in votes]
 
-    def counted(self) -> Counted:
+    def counted(self) -> CountedDecisions:
         """The decisions with their counts."""
-        rows = [i * len(self.votes) + j for i, j in self._cells]
+        cells = [i * len(self.votes) + j for i, j in self._cells]
         sizes = [sum(part.size for part in parts) for parts in self.sets]
-        return Counted(self.decisions, Counts(*(c[rows] for c in self.counts)), [sizes[i] for i, _ in self._cells])
+        counts = Counts(*(count[cells] for count in self.counts))
+        return CountedDecisions(self.decisions, counts, [sizes[i] for i, _ in self._cells])
 
 
 def _decide_by_votes(
     splits: Sequence[TaskSplit], proxies: UnitProxies, queries: Array, decisions: Sequence[Decision]
-) -> Iterator[Counted]:
+) -> Iterator[CountedDecisions]:
     """Compute decisions together, one group of test rows and one comparison after the other."""
     votes: dict[tuple[str, TaskSplit], list[tuple[Decision, Vote]]] = defaultdict(list)
     for decision in decisions:
         comparison, vote = _comparison(decision)
         votes[comparison, decision.split].append((decision, vote))
-    tables = [DecisionTable(comparison, of_split, proxies) for (comparison, _), of_split in votes.items()]
-    for rows, of_rows in _query_groups(splits):
-        here = [table for table in tables if table.split in of_rows]
-        if best := [table for table in here if table.comparison == BEST]:
-            _by_best_score(queries, rows, best)
-        if near := [table for table in here if table.comparison != BEST]:
-            _by_neighbours(queries, rows, near)
+    tables = [DecisionTable(comparison, votes_of_split, proxies) for (comparison, _), votes_of_split in votes.items()]
+    for rows, splits_of_rows in _query_groups(splits):
+        matching = [table for table in tables if table.split in splits_of_rows]
+        if by_product := [table for table in matching if table.comparison == INNER_PRODUCT]:
+            _by_best_score(queries, rows, by_product)
+        if by_distance := [table for table in matching if table.comparison != INNER_PRODUCT]:
+            _by_neighbours(queries, rows, by_distance)
     yield from (table.counted() for table in tables)
 
 
@@ -192,9 +196,9 @@ def _comparison(decision: Decision) -> tuple[str, Vote]:
     """How a decision compares queries with proxies, and how the nearest proxies vote."""
     aggregator = decision.aggregator
     if not isinstance(aggregator, Nearest):
-        return BEST, Vote(1, True)
-    unit = aggregator.metric == "euclidean" and isinstance(decision.norm_inf, L2)
-    return aggregator.metric + " to unit queries" * unit, Vote(aggregator.m, aggregator.weighting == "uniform")
+        return INNER_PRODUCT, Vote(1, True)
+    unit_queries = aggregator.metric == "euclidean" and isinstance(decision.norm_inf, L2)
+    return aggregator.metric + " to unit queries" * unit_queries, Vote(aggregator.m, aggregator.weighting == "uniform")
 
 
 def _query_groups(splits: Sequence[TaskSplit]) -> Iterator[tuple[Array, list[TaskSplit]]]:
@@ -204,40 +208,41 @@ def _query_groups(splits: Sequence[TaskSplit]) -> Iterator[tuple[Array, list[Tas
     for i, split in enumerate(splits):
         belongs[split.rows, i] = True
     patterns, pattern = np.unique(belongs, axis=0, return_inverse=True)
-    for i, is_member in enumerate(patterns):
-        if is_member.any():
-            yield np.flatnonzero(pattern.ravel() == i), [splits[s] for s in np.flatnonzero(is_member).tolist()]
+    for i, has_split in enumerate(patterns):
+        if has_split.any():
+            yield np.flatnonzero(pattern.ravel() == i), [splits[s] for s in np.flatnonzero(has_split).tolist()]
 
 
 def _by_best_score(queries: Array, rows: Array, tables: Sequence[DecisionTable]) -> None:
-    """Compute one product for all proxies and the maxima of every set, then count for each task split."""
+    """Multiply test rows by all proxies once, take the maximum over each set, then count for each task split."""
     stack, positions = _stack(tables)
     best = span_maxima(queries[rows], stack)
     if not np.isfinite(best).all():
         raise ParameterError("max: the scores overflow; scale the rows down or use norm_pre='l2'.")
-    for table, of_sets in zip(tables, positions):
-        count_many(best, of_sets, table.split.truth_of(rows), ROUNDING, table.counts)
+    for table, indices in zip(tables, positions):
+        count_many(best, indices, table.split.truth_of(rows), ROUNDING, table.counts)
 
 
 def _by_neighbours(queries: Array, rows: Array, tables: Sequence[DecisionTable]) -> None:
-    """Compute one product for all proxies and metrics, for some test rows at a time; then count votes."""
+    """Multiply test rows by all proxies once for all metrics, some rows at a time, then count votes."""
     stack, positions = _stack(tables)
-    deepest = max(vote.m for table in tables for vote in table.votes)
-    step = max(16, SCORES // len(stack.rows))
+    max_neighbours = max(vote.m for table in tables for vote in table.votes)
+    step = max(16, MAX_SCORES // len(stack.rows))
     for batch in (rows[i : i + step] for i in range(0, len(rows), step)):
-        neighbours = Neighbours(queries[batch], stack, deepest)
-        distances = {how: DISTANCES[how](neighbours, queries[batch]) for how in {t.comparison for t in tables}}
-        for table, of_sets in zip(tables, positions):
-            truth, lists = table.split.truth_of(batch), distances[table.comparison]
-            count_votes(lists, neighbours.starts, of_sets, truth, table.votes, ROUNDING, table.counts)
+        neighbours = Neighbours(queries[batch], stack, max_neighbours)
+        metrics = {table.comparison for table in tables}
+        distances = {metric: DISTANCES[metric](neighbours, queries[batch]) for metric in metrics}
+        for table, indices in zip(tables, positions):
+            truth, nearest = table.split.truth_of(batch), distances[table.comparison]
+            count_votes(nearest, neighbours.starts, indices, truth, table.votes, ROUNDING, table.counts)
 
 
 def _stack(tables: Sequence[DecisionTable]) -> tuple[ProxyStack, list[Array]]:
-    """The blocks of some tables as one matrix, and for each table the positions of its proxies.  # (sets, C)"""
+    """The proxies of some tables as one matrix, and for each table the positions of its sets in it.  # (sets, C)"""
     parts = _numbered(part for table in tables for parts in table.sets for part in parts)
     blocks = _numbered(part.block for part in parts)
-    divided = {part.block for part in parts if part.is_unit}
-    divisors = [block.divisors if block in divided else None for block in blocks]
+    normalised = {part.block for part in parts if part.is_unit}
+    divisors = [block.divisors if block in normalised else None for block in blocks]
     sets = [(blocks[part.block], part.size, part.is_unit) for part in parts]
     stack, position = stacked([block.rows for block in blocks], divisors, sets)
     return stack, [position[[[parts[part] for part in row] for row in table.sets]] for table in tables]

@@ -21,7 +21,7 @@ from imprint.method import FAMILIES, Method
 
 @dataclass(frozen=True, eq=False)
 class Methods:
-    """A sequence of methods: the few components of each part once, and integer codes for every method."""
+    """A sequence of methods, stored as the distinct components of each part and, for each method, integer codes."""
 
     components: tuple[dict[str, Any], ...]
     """For each of the five parts, its distinct components by text."""
@@ -36,7 +36,7 @@ class Methods:
 
     @classmethod
     def union(cls, sequences: Sequence["Methods"]) -> "tuple[Methods, list[Array]]":
-        """The methods of several sequences, each once, in order of first appearance; their indices, by sequence."""
+        """The distinct methods of several sequences, in order of appearance, and their indices for each sequence."""
         components = tuple(dict(chain(*(p.items() for p in part))) for part in zip(*(m.components for m in sequences)))
         code = [{text: i for i, text in enumerate(part)} for part in components]
         columns = [
@@ -109,32 +109,34 @@ def key(
     types: tuple[type, ...],
     rule: str,
     *,
-    least: int | None = None,
-    needed: bool = False,
+    minimum: int | None = None,
+    required: bool = False,
     convert: Callable[[Any], Any] = lambda value: value,
 ) -> Any:
     """Declare a key once: its default, the types and the minimum of its values, and how they are stored.
 
-    A key whose default is a tuple takes a list, or a single value for a list of one. A needed list is not empty.
+    A key whose default is a tuple takes a list, or a single value for a list of one. A required list is not empty.
     """
-    return field(default=default, metadata=dict(types=types, rule=rule, least=least, needed=needed, convert=convert))
+    metadata = dict(types=types, rule=rule, minimum=minimum, required=required, convert=convert)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """A value whose fields are the keys of a mapping, such as that of a YAML file."""
+    """A frozen value whose fields are checked, and can be read from a mapping, such as that of a YAML file."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            types, least, is_list = f.metadata["types"], f.metadata["least"], isinstance(f.default, tuple)
+            types, minimum = f.metadata["types"], f.metadata["minimum"]
+            is_list = isinstance(f.default, tuple)
             value, call = getattr(self, f.name), f"{type(self).__name__}({f.name}="
             values = tuple(value) if isinstance(value, tuple | list) and is_list else (value,)
             for v in values:
                 is_legal = isinstance(v, types) and not isinstance(v, bool)
-                if not is_legal or (least is not None and not least <= v < 2**63):
+                if not is_legal or (minimum is not None and not minimum <= v < 2**63):
                     shown = f"[{reprlib.repr(v)}]" if is_list else reprlib.repr(v)
                     raise ParameterError(f"{call}{shown}): {f.name} must be {f.metadata['rule']}.")
-            if f.metadata["needed"] and not values:
+            if f.metadata["required"] and not values:
                 raise ParameterError(f"{call}[]): {f.name} must name at least one.")
             if is_list:
                 object.__setattr__(self, f.name, tuple(dict.fromkeys(map(f.metadata["convert"], values))))
@@ -146,7 +148,7 @@ class Declaration:
 
     @classmethod
     def of(cls, values: Any) -> Self:
-        """The value that a mapping describes; a value is returned as it is."""
+        """The value that a mapping describes; a value of this class is returned unchanged."""
         if isinstance(values, cls):
             return values
         kind, names = cls.__name__.lower(), cls.names()
@@ -164,14 +166,14 @@ class Declaration:
         return dict(json.loads(as_json))
 
 
-def _component(part: str, default: str) -> Any:
+def _component_key(part: str, default: str) -> Any:
     """The key for the components of one part: texts, or objects of a class outside the package."""
     example = "a text such as 'kmeans(k=20)'"
-    return key((default,), (str, Component), example, needed=True, convert=partial(_as_text, part))
+    return key((default,), (str, Component), example, required=True, convert=partial(_as_text, part))
 
 
 def _as_text(part: str, value: Any) -> Any:
-    """A component of the package as its text; a component from outside as it is, if its name is not taken."""
+    """A component with a public name as its text; any other is returned unchanged, if no component has its name."""
     if not isinstance(value, Component):
         return value
     family: Family[Any] = FAMILIES[part]
@@ -182,8 +184,8 @@ def _as_text(part: str, value: Any) -> Any:
     return value
 
 
-OPEN = {"generator": "k", "aggregator": "m"}
-"""The parameter of a part that a grid fills in if a text does not state it."""
+GRID_PARAMETERS = {"generator": "k", "aggregator": "m"}
+"""The parameter of a part that a grid sets if the text of a component does not state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,13 +199,13 @@ class Grid(Declaration):
     ['mean', 'kmeans(k=1)', 'kmeans(k=5)', 'random(k=7)']
     """
 
-    norm_pre: tuple[Any, ...] = _component("norm_pre", "l2")
-    generator: tuple[Any, ...] = _component("generator", "kmeans(k=20)")
-    norm_post: tuple[Any, ...] = _component("norm_post", "l2")
-    norm_inf: tuple[Any, ...] = _component("norm_inf", "l2")
-    aggregator: tuple[Any, ...] = _component("aggregator", "max")
-    k: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
-    m: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
+    norm_pre: tuple[Any, ...] = _component_key("norm_pre", "l2")
+    generator: tuple[Any, ...] = _component_key("generator", "kmeans(k=20)")
+    norm_post: tuple[Any, ...] = _component_key("norm_post", "l2")
+    norm_inf: tuple[Any, ...] = _component_key("norm_inf", "l2")
+    aggregator: tuple[Any, ...] = _component_key("aggregator", "max")
+    k: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
+    m: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
 
     def __post_init__(self) -> None:
         """Refuse norms in positions that they do not allow, and aggregators that cannot use a generator's proxies."""
@@ -233,7 +235,7 @@ class Grid(Declaration):
 
     def _filled_in(self, part: str, value: Any) -> list[Component]:
         """The component, once for every value of the parameter that its text does not state."""
-        component, name = FAMILIES[part].resolve(value), OPEN.get(part, "")
+        component, name = FAMILIES[part].resolve(value), GRID_PARAMETERS.get(part, "")
         values = getattr(self, name, ())
         if not values or not hasattr(component, name) or f"{name}=" in str(value).replace(" ", ""):
             return [component]

@@ -25,21 +25,20 @@ from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
 from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ProxySpec
-from imprint.study.work_graph import Counted, Decision, TaskSplit
+from imprint.study.work_graph import CountedDecisions, Decision, TaskSplit
 
-LARGEST = 8192
-"""Proxies up to which a matrix of products is held; `Head` solves larger systems."""
-BLOCK = 128  # rows of such a matrix processed at a time, so that they stay in the cache
-DISTANCES = 2**20  # between test rows and proxies, held at a time
+MAX_PROXIES = 8192  # of a system that is solved here; `Head` solves larger ones, which need too much memory
+BLOCK_ROWS = 128  # of a matrix of proxies x proxies, processed at a time, so that they stay in the cache
+MAX_DISTANCES = 2**20  # between test rows and proxies, in memory at a time
 
 
 class SolvedDecision(NamedTuple):
-    """A decision and its solved system: scores are `by_class` times exp(-rate |q - w|^2)."""
+    """A decision and its solved system: scores are `coefficients` times exp(-rate |q - w|^2)."""
 
     decision: Decision
     rate: float
-    by_class: Array  # (classes, proxies) float64
-    dtype: type  # in which kernels are precise enough; their sums cancel, and are float64
+    coefficients: Array  # (classes, proxies) float64
+    dtype: type  # sufficient for the kernel values; their sums cancel, and are float64
 
 
 class KernelDecisions:
@@ -51,8 +50,8 @@ class KernelDecisions:
         self._lifted = cache(partial(_lift, queries))
 
     def can_decide(self, decision: Decision) -> bool:
-        """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
-        if self.proxies.count(decision) > LARGEST:
+        """Whether the system of a decision is small enough, and its rate far from the limits of floats."""
+        if self.proxies.count(decision) > MAX_PROXIES:
             return False
         with np.errstate(over="ignore", divide="ignore"):
             rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
@@ -66,8 +65,8 @@ class KernelDecisions:
             self._sums[key] = method.aggregator.merge(statistics)
         return scale_for(self._sums[key], self.proxies.count(decision))
 
-    def decide(self, decisions: Sequence[Decision]) -> Iterator[Counted]:
-        """Compute decisions together: those with the same proxies."""
+    def decide(self, decisions: Sequence[Decision]) -> Iterator[CountedDecisions]:
+        """Compute decisions, those with the same proxies together."""
         by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = defaultdict(list)
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split].append(d)
@@ -75,15 +74,15 @@ class KernelDecisions:
             parts = self.proxies.parts(spec, split, norm_post)
             states = [self.proxies.states[c, spec] for c in split.classes]
             proxies = with_mass(states, np.concatenate([part.rows for part in parts]), [part.size for part in parts])
-            compared: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
+            by_queries: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
             for solved in self._solve(proxies, same_proxies):
-                compared[solved.decision.norm_inf, solved.dtype].append(solved)
-            for (norm_inf, dtype), group in compared.items():
+                by_queries[solved.decision.norm_inf, solved.dtype].append(solved)
+            for (norm_inf, dtype), group in by_queries.items():
                 yield from self._count(proxies.weights, norm_inf, dtype, group)
 
     def _solve(self, proxies: Proxies, decisions: Sequence[Decision]) -> Iterator[SolvedDecision]:
-        """Solve the systems of decisions by the same proxies."""
-        from scipy.linalg.blas import dsyrk  # of matrices in Fortran's order, which transposes have: nothing is copied
+        """Solve the systems of decisions with the same proxies, one for each aggregator."""
+        from scipy.linalg.blas import dsyrk  # takes matrices in Fortran order; transposes have it and are not copied
 
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
         for d in decisions:
@@ -95,36 +94,38 @@ class KernelDecisions:
         for aggregator, same_system in by_aggregator.items():
             scale = self._scale(same_system[0])
             rate = aggregator.gamma / scale
-            out = np.empty_like(products) if aggregator is not next(reversed(by_aggregator)) else products
-            K = _gram(products, lengths, rate, out)
+            is_last = aggregator is next(reversed(by_aggregator))
+            K = _gram(products, lengths, rate, out=products if is_last else np.empty_like(products))
             np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, scale))
             weights = class_weights(proxies, aggregator.balance)
-            by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
-            narrow = self.queries.dtype == np.float32 and _precise_in_float32(rate * lengths.max(), by_class)
-            dtype = np.float32 if narrow else np.float64
-            yield from (SolvedDecision(d, rate, by_class, dtype) for d in same_system)
+            coefficients = _solve_in_place(K, proxies.labels, str(aggregator)).T * weights[:, None]
+            is_single = self.queries.dtype == np.float32
+            single_suffices = is_single and _precise_in_float32(rate * lengths.max(), coefficients)
+            dtype = np.float32 if single_suffices else np.float64
+            yield from (SolvedDecision(d, rate, coefficients, dtype) for d in same_system)
 
     def _count(
         self, proxies: Array, norm_inf: Normaliser, dtype: type, group: Sequence[SolvedDecision]
-    ) -> Iterator[Counted]:
+    ) -> Iterator[CountedDecisions]:
         """Compute the distances of test rows to proxies once, then count each decision of a group."""
         queries, centre = self._lifted(norm_inf, dtype)
-        lifted, split = lift_proxies(proxies, centre, 1.0, dtype), group[0].decision.split
+        lifted = lift_proxies(proxies, centre, 1.0, dtype)
+        split = group[0].decision.split
         queries = queries if len(split.rows) == len(queries) else queries[split.rows]
         counts = [Counts.of(1, len(split.classes)) for _ in group]
-        step = max(16, DISTANCES // len(lifted))
+        step = max(16, MAX_DISTANCES // len(lifted))
         for start in range(0, len(split.rows), step):
             D = lifted @ queries[start : start + step].T  # -|q - w|^2
             truth = split.truth[start : start + step]
             for solved, count in zip(group, counts):
                 K = np.multiply(D, dtype(solved.rate), out=D if solved is group[-1] else None)
-                scores = solved.by_class @ np.exp(K, out=K).astype(np.float64, copy=False)  # (classes, rows)
+                scores = solved.coefficients @ np.exp(K, out=K).astype(np.float64, copy=False)  # (classes, rows)
                 count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, count)
-        return (Counted([s.decision], count, [len(proxies)]) for s, count in zip(group, counts))
+        return (CountedDecisions([s.decision], count, [len(proxies)]) for s, count in zip(group, counts))
 
 
 def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Array]:
-    """The test rows as kernels take them, and the centre from which they are measured."""
+    """The normalised test rows as factors of squared distances (see `lift_queries`), and their centre."""
     Q = norm_inf.apply(queries)
     centre = centre_of(Q)
     return lift_queries(Q, centre, dtype), centre
@@ -132,8 +133,8 @@ def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Arr
 
 def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
     """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower triangle.  # (p, p)"""
-    for start in range(0, len(out), BLOCK):
-        stop = start + BLOCK
+    for start in range(0, len(out), BLOCK_ROWS):
+        stop = start + BLOCK_ROWS
         block = np.multiply(products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop])
         block -= rate * lengths[:stop]
         block -= rate * lengths[start:stop, None]
@@ -141,8 +142,8 @@ def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
     return out
 
 
-def _solved(K: Array, labels: Array, name: str) -> Array:
-    """K^-1 Y for Y one column per class, given the lower triangle of K, which is overwritten.  # (p, classes)"""
+def _solve_in_place(K: Array, labels: Array, name: str) -> Array:
+    """K^-1 Y for one-hot labels Y, given the lower triangle of K, which is overwritten.  # (p, classes)"""
     from scipy.linalg.lapack import dposv
 
     Y = np.asfortranarray(labels[:, None] == np.arange(labels[-1] + 1), dtype=np.float64)
@@ -152,7 +153,7 @@ def _solved(K: Array, labels: Array, name: str) -> Array:
     return np.asarray(A)
 
 
-def _precise_in_float32(reach: float, by_class: Array) -> bool:
-    """Whether rounded exponents shift no score by more than `ERROR`; see `gaussian.for_float32`."""
-    length = np.sqrt(np.einsum("cp,cp->c", by_class, by_class).max())
-    return bool(3 * 2**-24 * (1 + reach) * length <= ERROR)
+def _precise_in_float32(max_exponent: float, coefficients: Array) -> bool:
+    """Whether exponents rounded to float32 shift every score by at most `ERROR`; see `gaussian.for_float32`."""
+    length = np.sqrt(np.einsum("cp,cp->c", coefficients, coefficients).max())
+    return bool(3 * 2**-24 * (1 + max_exponent) * length <= ERROR)

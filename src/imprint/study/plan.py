@@ -17,9 +17,9 @@ from imprint.study.grid import Methods
 from imprint.study.study import Data, Source, Study
 from imprint.study.work_graph import build
 
-SEMANTICS = "1"  # part of every key; changes if the same text means another computation
-LIMIT = 2_000_000  # experiments of a study, by default
-SPEED = 2e10  # multiplications per second of one core, approximately
+KEY_VERSION = "1"  # part of every key; to be changed if the same text means another computation
+MAX_EXPERIMENTS = 2_000_000  # of a study, by default
+CORE_SPEED = 2e10  # multiplications per second of one core, approximately
 BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
 
 
@@ -69,46 +69,48 @@ class Plan:
 
 
 def plan(
-    study: Study | Sequence[Study], source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT
+    study: Study | Sequence[Study], source: Source, done: Container[bytes] = (), limit: int | None = MAX_EXPERIMENTS
 ) -> Plan:
     """The units of the experiments that are not `done`; an impossible combination is refused by name.
 
     Experiments of several studies with the same pack and type of generator form one unit, and share its work.
     """
     studies = [study] if isinstance(study, Study) else list(study)
-    for one in studies:
-        if limit is not None and one.points > limit:
+    for each in studies:
+        if limit is not None and each.points > limit:
             raise ParameterError(
-                f"Study(name={one.name!r}): it names {one.points:,} experiments and the limit is {limit:,}; "
+                f"Study(name={each.name!r}): it names {each.points:,} experiments and the limit is {limit:,}; "
                 f"make it smaller, or raise the limit."
             )
-    methods, of_study = Methods.union([one.methods for one in studies])
-    texts, kind = methods.encoded(), methods.map_part("generator", type)
-    task_texts = tuple(dict.fromkeys(text for one in studies for text in one.task_texts))
-    seeds = tuple(dict.fromkeys(seed for one in studies for seed in one.seeds))
+    methods, indices_by_study = Methods.union([each.methods for each in studies])
+    method_texts, generator_types = methods.encoded(), methods.map_part("generator", type)
+    task_texts = tuple(dict.fromkeys(text for each in studies for text in each.task_texts))
+    seeds = tuple(dict.fromkeys(seed for each in studies for seed in each.seeds))
     fingerprints, count, units = {}, 0, []
-    for backbone, dataset in dict.fromkeys(pack for one in studies for pack in product(one.backbones, one.datasets)):
+    for backbone, dataset in dict.fromkeys(pack for each in studies for pack in product(each.backbones, each.datasets)):
         data, experiments = source.open(backbone, dataset), []
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
-        for one, method in zip(studies, of_study):
-            if backbone in one.backbones and dataset in one.datasets:
-                task, seed = [task_texts.index(t) for t in one.task_texts], [seeds.index(s) for s in one.seeds]
+        for each, method in zip(studies, indices_by_study):
+            if backbone in each.backbones and dataset in each.datasets:
+                task = [task_texts.index(text) for text in each.task_texts]
+                seed = [seeds.index(s) for s in each.seeds]
                 points = np.stack(np.meshgrid(task, method, seed, indexing="ij"), axis=-1)  # (tasks, methods, seeds, 3)
-                experiments.append(points[_possible(one, data, f"{backbone}, {dataset}")].reshape(-1, 3))
-        together = np.concatenate(experiments)
-        count += len(together)
-        distinct = together[factorize(*together.T)[0]]
-        for generator in dict.fromkeys(kind.tolist()):
-            todo = distinct[kind[distinct[:, 1]] == generator]
-            keys = experiment_keys(data.fingerprint, task_texts, texts, seeds, todo)
+                experiments.append(points[_possible(each, data, f"{backbone}, {dataset}")].reshape(-1, 3))
+        joined = np.concatenate(experiments)
+        count += len(joined)
+        distinct = joined[factorize(*joined.T)[0]]
+        for generator in dict.fromkeys(generator_types.tolist()):
+            members = distinct[generator_types[distinct[:, 1]] == generator]
+            keys = experiment_keys(data.fingerprint, task_texts, method_texts, seeds, members)
             missing = np.array([key not in done for key in keys], dtype=bool)
             if missing.any():
-                used, todo[:, 1] = np.unique(todo[:, 1], return_inverse=True)
-                of_kind, todo = methods.take(used), todo[missing].astype(np.int32)
-                names = (source, backbone, dataset, data.fingerprint, task_texts, of_kind, seeds)
-                units.append(Unit(*names, todo, b"".join(compress(keys, missing)), _work(of_kind, todo, data)))
-    named = sum(len(one.instances) * len(one.methods) * len(one.seeds) for one in studies)
-    return Plan(count, named - count, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
+                used, members[:, 1] = np.unique(members[:, 1], return_inverse=True)
+                unit_methods, members = methods.take(used), members[missing].astype(np.int32)
+                work = _work(unit_methods, members, data)
+                names = (source, backbone, dataset, data.fingerprint, task_texts, unit_methods, seeds)
+                units.append(Unit(*names, members, b"".join(compress(keys, missing)), work))
+    combinations = sum(len(each.instances) * len(each.methods) * len(each.seeds) for each in studies)
+    return Plan(count, combinations - count, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
 
 
 def experiment_keys(
@@ -118,7 +120,7 @@ def experiment_keys(
 
     A key is a digest of the embeddings, task, method and seed: the same on every machine.
     """
-    starts = [f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode() for task in tasks]
+    starts = [f"{KEY_VERSION}\n{fingerprint}\n{task}\n".encode() for task in tasks]
     ends = [f"\n{seed}".encode() for seed in seeds]
     return [hashlib.sha256(starts[t] + methods[m] + ends[s]).digest()[:16] for t, m, s in zip(*experiments.T.tolist())]
 
@@ -129,7 +131,7 @@ def _possible(study: Study, data: Data, where: str) -> Array:
     Refuses a task that the data do not allow, and a method with too few proxies unless a rule leaves it out.
     """
     methods, classes = study.methods, np.unique(data.y).tolist()
-    needed = methods.map_part("aggregator", sharing.proxies_needed)
+    needed = methods.map_part("aggregator", sharing.min_proxies)
     possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
     for t, text in enumerate(study.task_texts):
         task = tasks.resolve(text)
@@ -141,13 +143,13 @@ def _possible(study: Study, data: Data, where: str) -> Array:
         if not len(test_labels):
             raise ParameterError(f"{where}, {text}: the test split has no row of this task.")
         sizes = np.unique(labels, return_counts=True)[1]
-        most = methods.map_part("generator", partial(sharing.most_proxies, sizes=sizes))
-        possible[t] = needed <= most
+        available = methods.map_part("generator", partial(sharing.max_proxies, sizes=sizes))
+        possible[t] = needed <= available
         if not possible[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(possible[t]))
             raise ParameterError(
                 f"{where}, {text}: {methods[first]} needs {needed[first]} proxies and there are "
-                f"{int(most[first])}; change it, or leave out such combinations with the rule enough_proxies."
+                f"{int(available[first])}; change it, or leave out such combinations with the rule enough_proxies."
             )
     return possible
 
@@ -162,20 +164,20 @@ def _work(methods: Methods, experiments: Array, data: Data) -> float:
 
 
 def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
-    """The size of plans that run one after another.
+    """The size of several plans, which run one after another.
 
     `computations` counts distinct class states and decisions. `seconds` and `memory` (bytes, of one worker) are rough.
     """
-    units = [unit for one in plans for unit in one.units]
+    units = [unit for each in plans for unit in each.units]
     computations, memory = 0, 0.0
     for unit in units:
         data = unit.source.open(unit.backbone, unit.dataset)
         computations += build(unit, data.y, data.y_test).computations()
         memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
     return {
-        **{name: sum(getattr(one, name) for one in plans) for name in ("experiments", "left_out", "to_do")},
+        **{name: sum(getattr(each, name) for each in plans) for name in ("experiments", "left_out", "to_do")},
         "computations": computations,
         "units": len(units),
-        "seconds": sum(one.work / SPEED / max(1, min(workers, len(one.units))) for one in plans),
+        "seconds": sum(each.work / CORE_SPEED / max(1, min(workers, len(each.units))) for each in plans),
         "memory": memory,
     }

@@ -76,10 +76,10 @@ class UnitProxies:
         self.states: dict[tuple[ClassRows, ProxySpec], State] = {}
         self.seconds = np.zeros(len(graph.specs))
         """The processor time of each spec, with an equal part of shared work."""
-        self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}
-        self._class_blocks: dict[ClassRows, ProxyRows] = {}
+        self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}  # before `norm_post`
+        self._class_blocks: dict[ClassRows, ProxyRows] = {}  # all rows of a class, as they are
         self.normalised: dict[object, Any] = {}
-        """Proxies after normalisation; cleared to free memory."""
+        """Proxies after `norm_post`, by whatever they depend on; cleared to free memory."""
         self._statistics: dict[object, State] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
@@ -88,11 +88,11 @@ class UnitProxies:
 
     def _summarise(self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]) -> None:
         """Compute the states of a class, and the proxies of generators that treat each class separately."""
-        serving = sharing.serving_specs(specs)
-        served = list(dict.fromkeys(serving.values()))
-        states = dict(zip(served, sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, served)))
+        containing = sharing.containing_specs(specs)
+        computed = list(dict.fromkeys(containing.values()))
+        states = dict(zip(computed, sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, computed)))
         blocks: dict[ProxySpec, ProxyRows] = {}
-        for spec, largest in serving.items():
+        for spec, largest in containing.items():
             self.states[c, spec] = sharing.prefix(spec.generator, states[largest])
             if type(spec.generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[c.rows]))
@@ -105,8 +105,9 @@ class UnitProxies:
         """The normalised proxies of the classes of a task split; only for shareable methods."""
         key = spec, split, norm_post
         if key not in self.normalised:
-            raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
-            self.normalised[key] = self._after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
+            raw = self._raw_parts(spec, split)
+            by_quantile = type(norm_post) is Quantile
+            self.normalised[key] = self._after_quantile(raw) if by_quantile else [p.after(norm_post) for p in raw]
         return self.normalised[key]
 
     def count(self, decision: Decision) -> int:
@@ -128,12 +129,12 @@ class UnitProxies:
         return Head(method, spec.seed or 0, self.X.dtype, tuple(c.label for c in classes), states)
 
     def _raw_parts(self, spec: ProxySpec, split: TaskSplit) -> list[ClassProxies]:
-        """Proxies before normalisation."""
+        """The proxies of the classes of a task split, before `norm_post`."""
         if isinstance(spec.generator, PerClassGenerator):
             return [self._raw[c, spec] for c in split.classes]
         if (spec, split) not in self.normalised:
-            joint = spec.generator.proxies([self.states[c, spec] for c in split.classes])
-            self.normalised[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in joint]
+            by_class = spec.generator.proxies([self.states[c, spec] for c in split.classes])
+            self.normalised[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in by_class]
         return self.normalised[spec, split]
 
     def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:

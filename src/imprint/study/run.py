@@ -1,4 +1,4 @@
-"""Run a study: plan what is missing, evaluate units by processes or on a Ray cluster, store their results."""
+"""Run a study: plan the missing experiments, evaluate units in processes or on a Ray cluster, store their results."""
 
 import multiprocessing
 import os
@@ -20,10 +20,10 @@ from imprint.core.family import unknown
 from imprint.core.types import Array
 from imprint.kernels.cpu import available_cpus, limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
-from imprint.study.plan import LIMIT, Unit, plan
+from imprint.study.plan import MAX_EXPERIMENTS, Unit, plan
 from imprint.study.study import Source, Study
 
-WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less, no worker processes are started
+MIN_PARALLEL_WORK = 5e10  # multiplications, some seconds; below, starting worker processes takes longer
 Columns: TypeAlias = dict[str, Array]
 Outcome: TypeAlias = tuple[Unit, Columns | str]
 """A unit with its columns, or with the reason why it failed."""
@@ -63,7 +63,7 @@ def run(
     source: Source | None = None,
     workers: int | None = None,
     engine: str = "local",
-    limit: int | None = LIMIT,
+    limit: int | None = MAX_EXPERIMENTS,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Summary:
     """Compute the experiments of a study that are missing in the folder `out`, and store them there.
@@ -83,17 +83,20 @@ def run(
     with store.locked():
         todo = plan(studies, source or studies[0].source(), store.done(), limit)
         store.describe(studies[0], todo)
-        default = 1 if todo.work < WORTH_PROCESSES else available_cpus()
-        start, done, failed, worked, failures = time.monotonic(), 0, 0, 0.0, list[str]()
+        default_workers = 1 if todo.work < MIN_PARALLEL_WORK else available_cpus()
+        start, finished_work = time.monotonic(), 0.0
+        done, failed, failures = 0, 0, list[str]()
 
         def report() -> None:
             seconds = time.monotonic() - start
-            left = seconds * (todo.work - worked) / worked if worked else float("inf") if todo.units else 0.0
-            progress(Progress(done, todo.to_do, failed, seconds, left))
+            seconds_left = float("inf") if todo.units else 0.0
+            if finished_work:
+                seconds_left = seconds * (todo.work - finished_work) / finished_work
+            progress(Progress(done, todo.to_do, failed, seconds, seconds_left))
 
-        with RUNNERS[engine](todo.units, workers or default) as finished:
+        with RUNNERS[engine](todo.units, workers or default_workers) as outcomes:
             report()
-            for unit, outcome in finished:
+            for unit, outcome in outcomes:
                 if isinstance(outcome, str):
                     store.fail(unit, outcome)
                     failures.append(f"{unit}: {outcome}")
@@ -101,7 +104,7 @@ def run(
                 else:
                     store.write(unit, outcome)
                     done += len(unit.experiments)
-                worked += unit.work
+                finished_work += unit.work
                 report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))
 
@@ -117,10 +120,14 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
             pool = stack.enter_context(ThreadPoolExecutor(1))
             yield _outcomes(units, lambda unit: pool.submit(evaluate, unit), lambda: 1)
             return
-        crew = [_Worker() for _ in range(min(workers, len(units)))]
-        for worker in crew:
-            stack.callback(worker.stop)
-        yield _outcomes(units, lambda unit: next(w for w in crew if w.is_idle()).submit(unit), lambda: len(crew))
+        processes = [_Worker() for _ in range(min(workers, len(units)))]
+        for process in processes:
+            stack.callback(process.stop)
+
+        def submit(unit: Unit) -> Future[Columns]:
+            return next(process for process in processes if process.is_idle()).submit(unit)
+
+        yield _outcomes(units, submit, lambda: len(processes))
 
 
 @contextmanager
@@ -139,17 +146,17 @@ RUNNERS = {"local": local_runner, "ray": ray_runner}
 
 
 def _outcomes(
-    units: tuple[Unit, ...], submit: Callable[[Unit], Future[Columns]], room: Callable[[], int]
+    units: tuple[Unit, ...], submit: Callable[[Unit], Future[Columns]], capacity: Callable[[], int]
 ) -> Iterator[Outcome]:
-    """Submit units, up to `room()` at a time, and yield each with its columns or the reason for its failure."""
-    waiting, busy = deque(units), dict[Future[Columns], Unit]()
-    while waiting or busy:
-        while waiting and len(busy) < room():
+    """Submit units, at most `capacity()` at a time, and yield each with its columns or the reason for its failure."""
+    waiting, running = deque(units), dict[Future[Columns], Unit]()
+    while waiting or running:
+        while waiting and len(running) < capacity():
             unit = waiting.popleft()
-            busy[submit(unit)] = unit
-        for future in wait(busy, return_when=FIRST_COMPLETED).done:
+            running[submit(unit)] = unit
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
             error = future.exception()
-            yield busy.pop(future), future.result() if error is None else _reason(error)
+            yield running.pop(future), future.result() if error is None else _reason(error)
 
 
 def _reason(error: BaseException) -> str:
@@ -163,7 +170,7 @@ def _reason(error: BaseException) -> str:
 
 
 class _Worker:
-    """A process that evaluates one unit at a time, and ends when this end of its pipe is closed."""
+    """A process that evaluates one unit at a time, and exits when the parent's end of its pipe is closed."""
 
     def __init__(self) -> None:
         self._future: Future[Columns] | None = None
@@ -171,10 +178,10 @@ class _Worker:
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, far = context.Pipe()
-        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(far,))
+        self._pipe, worker_end = context.Pipe()
+        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(worker_end,))
         self._pool.submit(os.getpid)  # starts the process, which inherits the environment
-        far.close()
+        worker_end.close()
 
     def is_idle(self) -> bool:
         return self._future is None or self._future.done()
@@ -193,13 +200,13 @@ class _Worker:
 
 
 def _prepare(pipe: Connection) -> None:
-    """In the worker: use one BLAS thread, ignore Ctrl-C, and end when the parent ends or closes its end of the pipe."""
+    """In the worker: use one BLAS thread, ignore Ctrl-C, exit when the parent exits or closes its end of the pipe."""
 
-    def end_with_parent() -> None:
+    def exit_with_parent() -> None:
         with suppress(EOFError, OSError):
             pipe.recv()
         os._exit(0)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit_for_good()
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()

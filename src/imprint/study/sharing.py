@@ -1,4 +1,4 @@
-"""Which computations have the same result, by the types of components; the only module that knows these types.
+"""Which experiments share computations, by the types of their components; the only module that lists these types.
 
 A component of another type shares class states only with experiments that need exactly the same state. Everything else
 is computed for each experiment separately, by `Head`.
@@ -37,17 +37,17 @@ from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study.grid import Methods
 
-ROUNDING = 8 * float(np.finfo(np.float32).eps)
-KERNEL_ROUNDING = 4 * ERROR  # sums cancel: float32 exponents shift a score by up to ERROR
-NESTED = (Random, FPS, CovMax)
+ROUNDING = 8 * float(np.finfo(np.float32).eps)  # relative difference of two scores up to which they are a near tie
+KERNEL_ROUNDING = 4 * ERROR  # the same for `kernel`: sums cancel, and float32 exponents shift a score by up to ERROR
+NESTED_GENERATORS = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
-SELECTED_ROWS = (AllRows, Random, FPS, CovMax, KMedoids)
+SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)
 """The proxies are rows of the class."""
 ROW_SCALINGS = (NoNorm, L2)
 """Norms that do not change the direction of a row."""
-SHAREABLE = {
+SHAREABLE_TYPES = {
     "norm_pre": ROW_SCALINGS,
-    "generator": (*SELECTED_ROWS, Mean, KMeans, LeastSquares, KLeastSquares),
+    "generator": (*SELECTING_GENERATORS, Mean, KMeans, LeastSquares, KLeastSquares),
     "norm_post": (*ROW_SCALINGS, Quantile),
     "norm_inf": ROW_SCALINGS,
     "aggregator": (Max, Nearest, Kernel),
@@ -67,9 +67,9 @@ class ProxySpec:
 
 def is_shareable(methods: Methods) -> Array:
     """Whether the decisions of each method can be computed together; `Head` computes the others.  # (methods,)"""
-    known = [methods.has_type(part, *types) for part, types in SHAREABLE.items()]
+    has_types = [methods.has_type(part, *types) for part, types in SHAREABLE_TYPES.items()]
     manhattan = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan")
-    return np.asarray(np.all(known, axis=0) & ~manhattan)
+    return np.asarray(np.all(has_types, axis=0) & ~manhattan)
 
 
 def uses_seed(generator: Generator) -> bool:
@@ -80,45 +80,48 @@ def uses_seed(generator: Generator) -> bool:
 
 
 def canonical(methods: Methods) -> Methods:
-    """Methods with the same decisions up to rounding, with components that cannot change the argmax reset.
+    """The methods, with components that cannot change the argmax reset to a default, so that equal decisions are found.
 
-    Decisions by `max` do not depend on the lengths of queries or on its temperature, those by cosine on no lengths at
-    all. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
+    Decisions by `max` do not depend on the lengths of queries or on the temperature. Decisions by cosine do not depend
+    on any lengths. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
     """
     by_max = methods.has_type("aggregator", Max)
     by_cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
     scales_queries = methods.has_type("norm_inf", *ROW_SCALINGS)
-    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type("generator", *SELECTED_ROWS)
+    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type("generator", *SELECTING_GENERATORS)
     l2_after = methods.has_type("norm_post", L2)
     methods = methods.with_part("aggregator", Max(), by_max)
     methods = methods.with_part("norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries)
     return methods.with_part("norm_post", NoNorm(), l2_after & (by_cosine | unit_rows))
 
 
-def proxies_needed(aggregator: Aggregator) -> int:
+def min_proxies(aggregator: Aggregator) -> int:
     """The minimum number of proxies for an aggregator."""
     return aggregator.m if type(aggregator) is Nearest else 1
 
 
-def most_proxies(generator: Generator, sizes: Array) -> float:
+def max_proxies(generator: Generator, sizes: Array) -> float:
     """The maximum number of proxies of classes of these sizes; infinity if unknown."""
-    if type(generator) not in SHAREABLE["generator"]:
+    if type(generator) not in SHAREABLE_TYPES["generator"]:
         return np.inf
     k = np.inf if type(generator) is AllRows else getattr(generator, "k", 1)
     return float(np.minimum(sizes, k).sum())
 
 
-def serving_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
-    """For each spec of a class, the one whose state contains its state: the largest k if nested, any ridge."""
+def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
+    """For each spec of a class, one whose state contains its state; only those states are computed.
+
+    For nested generators that is the spec with the largest k. The state of least squares does not depend on `reg`.
+    """
     by_k = sorted(specs, key=lambda spec: getattr(spec.generator, "k", 0))
     largest = {_state_key(spec): spec for spec in by_k}
     return {spec: largest[_state_key(spec)] for spec in specs}
 
 
 def _state_key(spec: ProxySpec) -> object:
-    """Equal for specs of a class of which one state can serve all."""
+    """Equal for specs of a class that can use one state."""
     kind = type(spec.generator)
-    if kind in NESTED:
+    if kind in NESTED_GENERATORS:
         return kind, spec.seed
     if kind in (LeastSquares, KLeastSquares):
         return kind, getattr(spec.generator, "k", 1), spec.seed
@@ -126,32 +129,33 @@ def _state_key(spec: ProxySpec) -> object:
 
 
 def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    """The states of a class for generators of one type, which share work.
+    """The states of a class for generators of one type.
 
-    Clusterings share their seeding and the products of rows, ridges the sum of outer products, k-medoids the distances.
+    k-means shares the seeding and the products of rows, least squares the sum of outer products, k-medoids the
+    distances.
     """
     kind = type(specs[0].generator)
     generators: list[Any] = [spec.generator for spec in specs]
     seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
-    ones = np.ones(len(X))
+    mass = np.ones(len(X))
     if kind in (KMeans, KLeastSquares):
         clusterings = kmeans_many([X], [Problem(0, g.k, seed) for g, seed in zip(generators, seeds)])
         if kind is KMeans:
             return [{"rows": c.centres, "mass": c.mass, "spread": c.spread} for c in clusterings]
         shared = moments(X)
-        return [{**cluster_means(X, ones, c.labels), **shared} for c in clusterings]
+        return [{**cluster_means(X, mass, c.labels), **shared} for c in clusterings]
     rngs = map(np.random.default_rng, seeds)
     if kind is KMedoids:
         with one_blas_thread():
             pairs = Pairwise(X)
-            medoids = [g.search(pairs, ones, rng) for g, rng in zip(generators, rngs)]
-        return [medoid_state(X, ones, 0 * ones, m) for m in medoids]
+            medoids = [g.search(pairs, mass, rng) for g, rng in zip(generators, rngs)]
+        return [medoid_state(X, mass, np.zeros(len(X)), m) for m in medoids]
     return [g.summarise(X, rng) for g, rng in zip(generators, rngs)]
 
 
 def prefix(generator: Generator, state: State) -> State:
     """The state of a generator, given a state that contains it; for nested generators, its first k rows."""
-    if type(generator) in NESTED:
+    if type(generator) in NESTED_GENERATORS:
         return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
     return state
 

@@ -28,7 +28,7 @@ from imprint.study.study import Study
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
 FORMAT = 2
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "numba", "torch", "ray")
-TEXTS = ("backbone", "dataset", "task", *PARTS)
+TEXT_COLUMNS = ("backbone", "dataset", "task", *PARTS)
 
 
 class Store:
@@ -53,12 +53,12 @@ class Store:
         folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
         for folder in folders:
             make_folder(folder)
-        with exclusive(self.folder / LOCK, self._refuse):
+        with exclusive(self.folder / LOCK, self._refuse_second_run):
             for folder in folders:
                 remove_partials(folder)
             yield
 
-    def _refuse(self) -> None:
+    def _refuse_second_run(self) -> None:
         raise FileError(f"{self.folder}: another run is at work in this folder; wait for it or choose another folder.")
 
     def shards(self) -> list[Path]:
@@ -91,7 +91,7 @@ class Store:
         return table
 
     def write(self, unit: Unit, columns: dict[str, Array]) -> None:
-        """Store a finished unit."""
+        """Store the results of a unit."""
         raw = io.BytesIO()
         pq.write_table(to_table(unit, columns), raw, compression="zstd")
         digest = hashlib.sha256(raw.getbuffer()).hexdigest()[:32]
@@ -106,8 +106,8 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed units with their reasons."""
-        holds = dict(unit=str, experiments=int, reason=str)
-        return [read_checked(path, holds) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        types = dict(unit=str, experiments=int, reason=str)
+        return [read_checked(path, types) for path in sorted((self.folder / FAILURES).glob("*.json"))]
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, its embeddings, and the software that ran it."""
@@ -134,10 +134,10 @@ class Store:
         except FileNotFoundError:
             raise FileError(f"{self.folder}: no study has been run into this folder.") from None
         if manifest["format"] != FORMAT:
-            other = f"format {manifest['format']}; this imprint reads format {FORMAT}"
-            raise FileError(f"{self.folder / MANIFEST}: {other}.")
-        holds = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {"experiments": int}
-        return read_checked(self.folder / MANIFEST, holds | dict.fromkeys(("imprint", "python", "machine"), str))
+            file_format = manifest["format"]
+            raise FileError(f"{self.folder / MANIFEST}: format {file_format}; this imprint reads format {FORMAT}.")
+        types = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {"experiments": int}
+        return read_checked(self.folder / MANIFEST, types | dict.fromkeys(("imprint", "python", "machine"), str))
 
     def study(self) -> Study:
         """The study of the manifest."""
@@ -151,22 +151,23 @@ def schema() -> pa.Schema:
     """The columns of a shard."""
     text = pa.dictionary(pa.int32(), pa.string())
     numbers = [(name, pa.from_numpy_dtype(dtype)) for name, dtype in COLUMNS.items()]
-    names = [(name, text) for name in TEXTS]
+    names = [(name, text) for name in TEXT_COLUMNS]
     return pa.schema([*names, ("seed", pa.int64()), *numbers, ("fingerprint", text), ("key", pa.binary(16))])
 
 
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     """The experiments of a unit with their results."""
     tasks, methods, seeds = unit.experiments.T
-    constant, parts = np.zeros(len(tasks), dtype=np.int32), zip(unit.methods.codes.T, unit.methods.components)
+    zeros = np.zeros(len(tasks), dtype=np.int32)  # the codes of a column with one value
+    parts = zip(unit.methods.codes.T, unit.methods.components)
     arrays = [
-        _encoded(constant, [unit.backbone]),
-        _encoded(constant, [unit.dataset]),
+        _encoded(zeros, [unit.backbone]),
+        _encoded(zeros, [unit.dataset]),
         _encoded(tasks, unit.tasks),
         *(_encoded(codes[methods], components) for codes, components in parts),
         _array(np.array(unit.seeds, dtype=np.int64)[seeds]),
         *(_array(columns[name]) for name in COLUMNS),
-        _encoded(constant, [unit.fingerprint]),
+        _encoded(zeros, [unit.fingerprint]),
         _array(np.frombuffer(unit.keys, dtype="V16"), pa.binary(16)),
     ]
     return pa.Table.from_arrays(arrays, schema=schema())
@@ -179,7 +180,7 @@ def _array(values: Array, kind: pa.DataType | None = None) -> pa.Array:
 
 
 def _encoded(codes: Array, values: Collection[str]) -> pa.DictionaryArray:
-    """Texts, given by their codes."""
+    """A column of texts, given as the code of each row and the texts by code."""
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     texts = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))

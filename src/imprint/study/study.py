@@ -70,7 +70,7 @@ class Held:
 
 
 class Instance(NamedTuple):
-    """A test of methods: the embeddings of a data set by a backbone, and a task on them."""
+    """A benchmark task: the embeddings of a data set by a backbone, and a task on them."""
 
     backbone: str
     dataset: str
@@ -78,7 +78,7 @@ class Instance(NamedTuple):
 
 
 RULES = ("matching_norms", "enough_proxies")
-"""`matching_norms` leaves out methods whose `norm_inf` is not their `norm_pre`, unless that is `none`.
+"""`matching_norms` leaves out methods whose `norm_inf` differs from `norm_pre`, unless `norm_pre` is `none`.
 `enough_proxies` leaves out an aggregator where a task has fewer proxies than it needs."""
 
 
@@ -102,15 +102,15 @@ class Study(Declaration):
     name: str = key("study", (str,), "text")
     embeddings: str = key("", (str,), "text")
     """Folder of packs `BACKBONE-DATASET.npz`; in a file, relative to that file."""
-    backbones: tuple[str, ...] = key((), (str,), "text", needed=True)
-    datasets: tuple[str, ...] = key((), (str,), "text", needed=True)
+    backbones: tuple[str, ...] = key((), (str,), "text", required=True)
+    datasets: tuple[str, ...] = key((), (str,), "text", required=True)
     tasks: tuple[str, ...] = key(
-        ("all",), (str, tasks.Task), "a text such as 'even | shots(n=5)'", needed=True, convert=_task_text
+        ("all",), (str, tasks.Task), "a text such as 'even | shots(n=5)'", required=True, convert=_task_text
     )
-    shots: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
+    shots: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
     recipes: tuple[str, ...] = key((), (str,), "text")
     grid: tuple[Grid, ...] = key((), (Grid, dict), f"a mapping of {', '.join(Grid.names())}", convert=Grid.of)
-    seeds: tuple[int, ...] = key((0,), (int,), "int >= 0 and below 2**63", least=0, needed=True)
+    seeds: tuple[int, ...] = key((0,), (int,), "int >= 0 and below 2**63", minimum=0, required=True)
     rules: tuple[str, ...] = key((), (str,), "text")
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class Study(Declaration):
 
     @property
     def points(self) -> int:
-        """The number of experiments before rules leave any out, without listing them."""
+        """The number of combinations, before rules leave any out and equal methods are counted once."""
         instances = len(self.backbones) * len(self.datasets) * len(self.tasks) * max(1, len(self.shots))
         return instances * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
 
@@ -149,8 +149,8 @@ class Study(Declaration):
     @cached_property
     def task_texts(self) -> tuple[str, ...]:
         """The texts of the tasks, each with every number of shots."""
-        cut = [f" | shots(n={n})" for n in self.shots] or [""]
-        return tuple(dict.fromkeys(_task_text(t + c) for t, c in product(self.tasks, cut)))
+        suffixes = [f" | shots(n={n})" for n in self.shots] or [""]
+        return tuple(dict.fromkeys(_task_text(task + suffix) for task, suffix in product(self.tasks, suffixes)))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
@@ -190,6 +190,6 @@ def _parse(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError) as e:
-        where = getattr(e, "problem_mark", None)
-        line = f" (line {where.line + 1})" if where else ""
+        position = getattr(e, "problem_mark", None)
+        line = f" (line {position.line + 1})" if position else ""
         raise FileError(f"Cannot read {path}: it is not YAML{line}.") from None

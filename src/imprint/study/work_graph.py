@@ -59,8 +59,8 @@ class Decision(NamedTuple):
         return Method(generator=self.spec.generator, aggregator=self.aggregator, **norms)
 
 
-class Counted(NamedTuple):
-    """Decisions about one task split, with the counts of their predictions and the numbers of their proxies."""
+class CountedDecisions(NamedTuple):
+    """Decisions about one task split, with counts of their predictions and the number of proxies of each."""
 
     decisions: list[Decision]
     counts: Counts
@@ -77,7 +77,7 @@ class WorkGraph:
     decided_by: Array  # for each experiment, the number of its decision
 
     def specs_by_class(self) -> dict[tuple[ClassRows, Normaliser], list[ProxySpec]]:
-        """For each class and norm before generation, the specs of its proxies."""
+        """For each class and `norm_pre`, the specs of its proxies."""
         by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = defaultdict(dict)
         for spec, split in dict.fromkeys((d.spec, d.split) for d in self.decisions):
             for c in split.classes:
@@ -86,40 +86,40 @@ class WorkGraph:
 
     def computations(self) -> int:
         """The number of class states and decisions to compute."""
-        serving = (sharing.serving_specs(specs).values() for specs in self.specs_by_class().values())
-        return sum(len(set(specs)) for specs in serving) + len(self.decisions)
+        computed = (sharing.containing_specs(specs).values() for specs in self.specs_by_class().values())
+        return sum(len(set(specs)) for specs in computed) + len(self.decisions)
 
 
 def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
     """The work graph of a unit, given the labels of its data."""
-    task, m, s = unit.experiments.T
-    splits, numbers = _task_splits(unit, y, y_test)
-    split = numbers[task, s]
+    task, method, seed = unit.experiments.T  # indices
+    splits, split_numbers = _task_splits(unit, y, y_test)
+    split = split_numbers[task, seed]
     methods = sharing.canonical(unit.methods)
-    pre, generator, *others = methods.codes[m].T
-    seeded = methods.map_part("generator", sharing.uses_seed)[m]
-    first, spec = factorize(pre, generator, np.where(seeded, s, 0))
-    seeds = [unit.seeds[i] if uses else None for i, uses in zip(s[first].tolist(), seeded[first].tolist())]
-    of_specs = methods.take(m[first])
-    specs = list(map(ProxySpec, range(len(first)), of_specs.column("norm_pre"), of_specs.column("generator"), seeds))
-    first, decided_by = factorize(spec, split, *others)
-    of_decisions = methods.take(m[first])
+    pre, generator, *later_parts = methods.codes[method].T
+    seeded = methods.map_part("generator", sharing.uses_seed)[method]
+    first, spec = factorize(pre, generator, np.where(seeded, seed, 0))
+    seeds = [unit.seeds[s] if uses_seed else None for s, uses_seed in zip(seed[first].tolist(), seeded[first].tolist())]
+    distinct = methods.take(method[first])
+    specs = list(map(ProxySpec, range(len(first)), distinct.column("norm_pre"), distinct.column("generator"), seeds))
+    first, decided_by = factorize(spec, split, *later_parts)
+    distinct = methods.take(method[first])
     columns = (
         [specs[i] for i in spec[first].tolist()],
         [splits[i] for i in split[first].tolist()],
-        *(of_decisions.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
-        sharing.is_shareable(of_decisions).tolist(),
+        *(distinct.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
+        sharing.is_shareable(distinct).tolist(),
     )
     return WorkGraph(splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by)
 
 
 def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit], Array]:
-    """The task splits of a unit, and the number of that of every task and seed; seeds with the same rows share one.
+    """The distinct task splits of a unit, and for every task and seed the number of its split.  # (tasks, seeds)
 
-    # (tasks, seeds)
+    Seeds that select the same rows share a split.
     """
     classes: dict[tuple[Any, bytes], ClassRows] = {}
-    splits, known = list[TaskSplit](), dict[tuple[int, tuple[ClassRows, ...]], int]()
+    splits, number_of = list[TaskSplit](), dict[tuple[int, tuple[ClassRows, ...]], int]()
     numbers = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first, _ = factorize(unit.experiments[:, 0], unit.experiments[:, 2])
@@ -128,10 +128,10 @@ def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit]
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)
         names, codes = np.unique(labels, return_inverse=True)
         selected = [ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())]
-        compared = tuple(classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected)
-        if (t, compared) not in known:
+        shared = tuple(classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected)
+        if (t, shared) not in number_of:
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
-            known[t, compared] = len(splits)
-            splits.append(TaskSplit(compared, test.rows, np.searchsorted(names, test.labels)))
-        numbers[t, s] = known[t, compared]
+            number_of[t, shared] = len(splits)
+            splits.append(TaskSplit(shared, test.rows, np.searchsorted(names, test.labels)))
+        numbers[t, s] = number_of[t, shared]
     return splits, numbers

@@ -40,9 +40,9 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
     def forbidden(*_):
         raise AssertionError("the plain path decided")
 
-    monkeypatch.setattr(evaluate, "_decide_plainly", forbidden)
-    monkeypatch.setattr(kernel_decisions, "DISTANCES", 1)  # a few test rows at a time
-    monkeypatch.setattr(kernel_decisions, "BLOCK", 5)  # and a few proxies
+    monkeypatch.setattr(evaluate, "_decide_by_head", forbidden)
+    monkeypatch.setattr(kernel_decisions, "MAX_DISTANCES", 1)  # a few test rows at a time
+    monkeypatch.setattr(kernel_decisions, "BLOCK_ROWS", 5)  # and a few proxies
     norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}
     every = study(
         generator=["kmeans(k=3)", "random(k=4)", "random(k=2)", "covmax(k=30)", "covmax(k=3)", "all"], **norms
@@ -59,7 +59,7 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 def test_a_large_system_is_left_to_the_head(tmp_path, monkeypatch):
     every = study(generator=["all", "kmeans(k=2)"])
     run(every, tmp_path / "shared", source=source(), workers=1)
-    monkeypatch.setattr(kernel_decisions, "LARGEST", 20)
+    monkeypatch.setattr(kernel_decisions, "MAX_PROXIES", 20)
     run(every, tmp_path / "plain", source=source(), workers=1)
     shared, plain = (every.results(tmp_path / name) for name in ("shared", "plain"))
     assert shared["accuracy"].to_pylist() == plain["accuracy"].to_pylist()
@@ -79,8 +79,8 @@ def test_proxies_too_close_for_the_noise_are_one_sentence(tmp_path):
 
 
 def test_each_distinct_system_is_solved_once(tmp_path, monkeypatch):
-    solved, solve = [], kernel_decisions._solved
-    monkeypatch.setattr(kernel_decisions, "_solved", lambda K, *rest: solved.append(len(K)) or solve(K, *rest))
+    solved, solve = [], kernel_decisions._solve_in_place
+    monkeypatch.setattr(kernel_decisions, "_solve_in_place", lambda K, *rest: solved.append(len(K)) or solve(K, *rest))
     norms = {"norm_post": ["none", "quantile"], "norm_inf": ["none", "l2"]}
     every = study(generator=["kmeans(k=3)", "random(k=4)"], **norms)
     assert run(every, tmp_path, source=source(), workers=1).failures == ()
@@ -104,7 +104,7 @@ def test_studies_that_run_together_give_what_each_gives_alone(tmp_path):
 
 @pytest.mark.parametrize("largest", [8192, 0])  # decided together, and by the head
 def test_near_ties_allow_for_the_rounding_of_kernels(tmp_path, monkeypatch, largest):
-    monkeypatch.setattr(kernel_decisions, "LARGEST", largest)
+    monkeypatch.setattr(kernel_decisions, "MAX_PROXIES", largest)
     none = {"norm_pre": "none", "norm_post": "none", "norm_inf": "none", "generator": "all", "aggregator": "kernel"}
     X, y = np.array([[-1.0, 1], [1, 1]]), np.array([0, 1])
     head = ImprintClassifier(**none).fit(X, y).head_
