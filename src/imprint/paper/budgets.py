@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
 from imprint.paper.collapse import measure_collapse, set_values
-from imprint.paper.modes import KMEANS, KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
+from imprint.paper.modes import KMEANS, KMEANS_OVER_K, KMEDOIDS_3, NC1_OF_SETS, K
 from imprint.paper.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Picture, Section, Verdict
@@ -161,35 +161,29 @@ def values_by_name(curve: Sequence[float], nc1: float, kmedoids: float) -> dict[
 def published_values(backbone: str, dataset: str) -> dict[str, float]:
     """The published values of a backbone on a data set."""
     kmedoids = KMEDOIDS_3.get(backbone, {}).get(dataset, np.nan)
-    return values_by_name(kmeans_over_k()[backbone, dataset], NC1_OF_SETS[backbone][dataset], kmedoids)
+    return values_by_name(KMEANS_OVER_K[backbone, dataset], NC1_OF_SETS[backbone][dataset], kmedoids)
 
 
 class SameArchitecture(Artefact):
     """A published architecture with other weights, value by value: curves over k, NC1, gain and single results."""
 
+    backbone = OTHER_WEIGHTS
     measure = measure_collapse
-
-    def can_run(self, setting: Setting) -> bool:
-        return super().can_run(setting) and OTHER_WEIGHTS in setting.benchmark.backbones
 
     def studies(self, setting: Setting) -> list[Study]:
         methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
         return role_study(setting, "benchmark", methods, ["all"])
-
-    def missing(self, setting: Setting) -> str:
-        has_pack = OTHER_WEIGHTS in setting.benchmark.backbones
-        return super().missing(setting) if has_pack else "No pack is of a published architecture."
 
     def show(self, results: Results) -> Section:
         scores = self.scores(results).where(backbone=OTHER_WEIGHTS)
         nc1 = set_values(results, "published").get(OTHER_WEIGHTS, {})
         panels, published, here = [], {}, {}
         for (_, d, _), curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
-            if (PUBLISHED, d) in kmeans_over_k() and d in nc1:
+            if (PUBLISHED, d) in KMEANS_OVER_K and d in nc1:
                 published[d] = published_values(PUBLISHED, d)
                 medians = np.median(curve, axis=1).tolist()
                 here[d] = values_by_name(medians, nc1[d], float(np.median(kmedoids)))
-                theirs = Series(f"published: {PUBLISHED}", K, kmeans_over_k()[PUBLISHED, d])
+                theirs = Series(f"published: {PUBLISHED}", K, KMEANS_OVER_K[PUBLISHED, d])
                 panels.append(Panel(d, [theirs, Series(f"here: {OTHER_WEIGHTS}", K, *interval(curve))]))
         if not here:
             raise NotRunError(f"No data set of {OTHER_WEIGHTS} has published values.")

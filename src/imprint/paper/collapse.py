@@ -12,7 +12,7 @@ from imprint.core.types import Array
 from imprint.normalisers.l2 import L2
 from imprint.paper import modes
 from imprint.paper.artefact import Artefact, Finding, NotRunError, OnProgress, Results, listed, read_json, write_json
-from imprint.paper.modes import KMEANS, NC1, NC1_OF_SETS, D, kmeans_over_k
+from imprint.paper.modes import KMEANS, KMEANS_OVER_K, NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 from imprint.report.sections import Section, Verdict
@@ -192,7 +192,7 @@ def gain_points(results: Results) -> list[Point]:
 
 def published_gain_points() -> list[Point]:
     """The points of the paper."""
-    gains = {at: v[4] - v[0] for at, v in kmeans_over_k().items()}
+    gains = {at: v[4] - v[0] for at, v in KMEANS_OVER_K.items()}
     maps = [Point(b, True, v, gains[b, f"{d}_in_1"]) for b, vs in NC1.items() for d, v in zip(D, vs)]
     return maps + [Point(b, False, v, gains[b, d]) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -39,21 +38,15 @@ NC1_OF_SETS: dict[str, dict[str, float]] = _PUBLISHED["nc1_of_sets"]
 """Published NC1 by backbone and data set."""
 KMEDOIDS_3: dict[str, dict[str, float]] = _PUBLISHED["kmedoids_3"]
 """Published accuracy in percent of k-medoids with three proxies, by backbone and data set."""
+with (files("imprint.paper") / "kmeans_over_k.csv").open(encoding="utf-8") as _file:
+    KMEANS_OVER_K = {(b, d): np.array(values, float) for b, d, *values in list(csv.reader(_file))[1:]}
+"""Published accuracy in percent of k-means for every k in `K`, by backbone and data set; L2 throughout, max.
 
-
-@cache
-def kmeans_over_k() -> dict[tuple[str, str], tuple[float, ...]]:
-    """Published accuracy in percent of k-means for every k in `K`, by backbone and data set; L2 throughout, max.
-
-    "d in 1" rows are named by d and are means over ten label maps of ImageNet; every value is the median over three
-    seeds, read from a published vector drawing.
-
-    >>> kmeans_over_k()["resnet18", "mnist"][0], kmeans_over_k()["swin_b", "10_in_1"][9]
-    (84.64, 94.5)
-    """
-    with files("imprint.paper").joinpath("kmeans_over_k.csv").open(encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
-    return {(b, d): tuple(map(float, values)) for b, d, *values in rows}
+"d in 1" rows are named by d and are means over ten label maps of ImageNet; every value is the median over three seeds,
+read from a published vector drawing.
+"""
+PUBLISHED_CURVES = {b: np.array([KMEANS_OVER_K[b, f"{d}_in_1"] for d in D]) for b, _ in KMEANS_OVER_K}
+"""The same for the label maps, by backbone.  # (d, k)"""
 
 
 def maps(count: int) -> list[str]:
@@ -124,7 +117,7 @@ class ModeCurves(Artefact):
         tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best)]
         if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
             tables += _against_published(means, sets, setting.many.datasets[0])
-        here, theirs = check(means), check(published_curves()) if self.method == KMEANS else {}
+        here, theirs = check(means), check(PUBLISHED_CURVES) if self.method == KMEANS else {}
         findings = {claim: Finding(*here[claim], theirs.get(claim)) for claim in self.claims}
         return self.make_section(results, [self.picture(svg), *tables], findings, pool=setting.many.datasets[0])
 
@@ -134,16 +127,16 @@ def _against_published(means: Means, sets: Mapping[tuple[str, str], Array], pool
     curves = {key: np.median(values, axis=1) for key, values in sets.items()}
     if pool == PUBLISHED_POOL:
         curves |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
-    published = kmeans_over_k()
-    lines = [value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
+    published = {key: KMEANS_OVER_K[key] for key in curves if key in KMEANS_OVER_K}
+    lines = [value_line(*key, curves[key], theirs) for key, theirs in published.items()]
     head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
     return [TextTable((*head, "largest difference"), tuple(lines))] if lines else []
 
 
-def value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
+def value_line(backbone: str, dataset: str, ours: Array, theirs: Array) -> tuple[str, ...]:
     """A row of the table: some values of both curves, and their largest difference."""
     values = (f"{row[i]:.2f}" for i in SHOWN for row in (theirs, ours))
-    gaps = ours - np.array(theirs)
+    gaps = ours - theirs
     at = int(np.abs(gaps).argmax())
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
@@ -187,12 +180,6 @@ def peaks(values: Array) -> list[int]:
     """The d at which k = d is better than its neighbours k = d - 1 and k = d + 1."""
     rows = zip(D, values)
     return [d for d, row in rows if row[d - 1] > row[d] and (d == 1 or row[d - 1] > row[d - 2])]
-
-
-def published_curves() -> dict[str, Array]:
-    """The published curves, L2 throughout.  # (d, k)"""
-    table = kmeans_over_k()
-    return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b, _ in table}
 
 
 def check(means: Means) -> dict[str, tuple[bool, str]]:

@@ -9,7 +9,7 @@ from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
 from imprint.paper import ARTEFACTS, budgets
 from imprint.paper.artefact import Results, Scores
-from imprint.paper.modes import kmeans_over_k
+from imprint.paper.modes import KMEANS_OVER_K
 from imprint.paper.page import markdown_pages, read_runs, sections
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, SEEDS, Setting, discover, method_text, with_aggregator
@@ -167,7 +167,7 @@ def test_a_published_architecture_with_other_weights_is_compared_value_by_value(
         parts = {"generator": f"kmeans(k={k})", "norm_post": "l2", "aggregator": "max"}
         fitted = (ImprintClassifier(**parts, random_state=s).fit(d["train"], d["train_labels"]) for s in SEEDS)
         medians.append(np.median([100 * c.score(d["test"], d["test_labels"]) for c in fitted]))
-    theirs = kmeans_over_k()["resnet50", "mnist"]
+    theirs = KMEANS_OVER_K["resnet50", "mnist"]
     assert [row[0] for row in curve.rows] == [str(k) for k in range(1, 16)]
     assert curve.rows[4][1:] == (f"{theirs[4]:.2f}", f"{medians[1]:.2f}", f"{medians[1] - theirs[4]:+.2f}")
     shown = {row[0]: row[1:] for row in values.rows}
@@ -194,7 +194,7 @@ def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path)
 def values(shift, nc1):
     """The published values of two data sets, and the same moved by some points, with another NC1."""
     published = {d: budgets.published_values("resnet50", d) for d in ("mnist", "cifar10")}
-    moved = {d: [accuracy + shift for accuracy in kmeans_over_k()["resnet50", d]] for d in published}
+    moved = {d: [accuracy + shift for accuracy in KMEANS_OVER_K["resnet50", d]] for d in published}
     return published, {d: budgets.values_by_name(curve, nc1[d], 50.0) for d, curve in moved.items()}
 
 

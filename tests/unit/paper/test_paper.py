@@ -12,7 +12,7 @@ import pytest
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import ARTEFACTS, artefacts_named, listing
 from imprint.paper.artefact import Finding, Results, Scores, elapsed
-from imprint.paper.modes import peaks, published_curves
+from imprint.paper.modes import PUBLISHED_CURVES, peaks
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import batches, planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover, role_study
@@ -250,7 +250,7 @@ def test_published_results_can_contradict_a_claim():
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():
-    found = {b: peaks(v) for b, v in published_curves().items()}
+    found = {b: peaks(v) for b, v in PUBLISHED_CURVES.items()}
     assert found["swin_b"] == list(range(1, 11))
     assert found["vit_b_16"] == list(range(2, 11))
     assert found["resnet50"] == list(range(1, 10))
@@ -488,7 +488,7 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
 
 def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
     from imprint import recipe
-    from imprint.paper.modes import kmeans_over_k, value_line
+    from imprint.paper.modes import KMEANS_OVER_K, value_line
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     write_pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
@@ -500,7 +500,7 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
     d = np.load(tmp_path / "resnet18-mnist.npz")
     ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
     assert cells.rows[0][1:3] == ("84.64", f"{ours:.2f}")
-    assert cells.rows[10][1] == f"{kmeans_over_k()['resnet18', '10_in_1'][0]:.2f}"
+    assert cells.rows[10][1] == f"{KMEANS_OVER_K['resnet18', '10_in_1'][0]:.2f}"
     theirs, ours_moved = np.full(15, 50.0), np.full(15, 51.0)
     ours_moved[2] = 47.0
     line = value_line("resnet18", "mnist", ours_moved, theirs)
