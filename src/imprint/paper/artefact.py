@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import FileError, ImprintError
+from imprint.core.errors import FileError, ImprintError, reporting_damage
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting, method_text
@@ -110,7 +110,10 @@ def elapsed(folder: Path) -> float:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The values of a JSON file; empty if there is none."""
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    if not path.exists():
+        return {}
+    with reporting_damage(path, "file of measurements", "; delete it to measure again"):
+        return dict(json.loads(path.read_text()))
 
 
 def write_json(path: Path, values: Any) -> None:

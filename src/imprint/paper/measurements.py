@@ -2,7 +2,6 @@
 
 import io
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -15,7 +14,7 @@ from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets import record
-from imprint.datasets.numpy_files import load_pack
+from imprint.datasets.numpy_files import load_pack, open_pack
 from imprint.kernels.cpu import one_thread
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, read_json, write_json
@@ -228,11 +227,10 @@ def _sources(setting: Setting) -> Array | None:
     path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
     if not path.is_file():
         return None
-    try:
-        with np.load(path, allow_pickle=False) as pack:
-            return np.asarray(pack["train"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        raise FileError(f"{path}: it must hold `train`, the source of every training row.") from None
+    with open_pack(path) as pack:
+        if "train" not in pack.files:
+            raise FileError(f"{path}: it must hold `train`, the source of every training row.")
+        return np.asarray(pack["train"])
 
 
 def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[list[float]]]:

@@ -1,7 +1,6 @@
 """The setting of the paper's studies (the packs of a folder by role), and the studies of methods on these packs."""
 
 import os
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +12,7 @@ import numpy as np
 from imprint import aggregators
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
+from imprint.datasets.numpy_files import open_pack
 from imprint.study import Study
 from imprint.study.grid import method_from_text
 
@@ -138,15 +138,10 @@ def _paper_first(names: set[str], of_paper: Iterable[str]) -> list[str]:
 
 def _class_sizes(path: Path) -> tuple[int, ...]:
     """The number of training rows of each class; empty for a file that is not a pack of embeddings."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            if not {"train.npy", "train_labels.npy"} <= set(file.namelist()):
-                return ()
-            with file.open("train_labels.npy") as labels:
-                y = np.lib.format.read_array(labels, allow_pickle=False)
-    except (OSError, ValueError, zipfile.BadZipFile):
-        raise FileError(f"{path} is not a readable pack.") from None
-    return tuple(np.unique(y, return_counts=True)[1].tolist())
+    with open_pack(path) as pack:
+        if not {"train", "train_labels"} <= set(pack.files):
+            return ()
+        return tuple(np.unique(pack["train_labels"], return_counts=True)[1].tolist())
 
 
 def role_study(

@@ -68,6 +68,26 @@ def test_packs_can_be_chosen(folder):
         discover(folder.parent)
 
 
+def test_a_damaged_pack_is_named(tmp_path):
+    path = tmp_path / "one-mnist.npz"
+    np.savez_compressed(path, train_labels=np.arange(1000) % 10, train=np.zeros((1000, 2)))
+    data = bytearray(path.read_bytes())
+    start = 30 + int.from_bytes(data[26:28], "little") + int.from_bytes(data[28:30], "little")  # of the labels
+    data[start] = 0xFF  # an invalid type of block
+    path.write_bytes(data)
+    with pytest.raises(FileError, match="one-mnist.npz is not a readable pack"):
+        discover(tmp_path)
+
+
+def test_damaged_measurements_are_named(folder, tmp_path):
+    run("paper/memory", discover(folder), tmp_path, workers=1)
+    (tmp_path / "memory.json").write_text('{"one": ')
+    with pytest.raises(
+        FileError, match=r"memory\.json is not a readable file of measurements .*; delete it to measure"
+    ):
+        sections(tmp_path, ["memory"])
+
+
 def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
     names = [o["name"] for o in listing()]
     assert names[0] == "paper/all"
