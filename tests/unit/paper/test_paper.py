@@ -75,16 +75,14 @@ def test_a_damaged_pack_is_named(tmp_path):
     start = 30 + int.from_bytes(data[26:28], "little") + int.from_bytes(data[28:30], "little")  # of the labels
     data[start] = 0xFF  # an invalid type of block
     path.write_bytes(data)
-    with pytest.raises(FileError, match="one-mnist.npz is not a readable pack"):
+    with pytest.raises(FileError, match=r"one-mnist\.npz is not a readable pack"):
         discover(tmp_path)
 
 
 def test_damaged_measurements_are_named(folder, tmp_path):
     run("paper/memory", discover(folder), tmp_path, workers=1)
     (tmp_path / "memory.json").write_text('{"one": ')
-    with pytest.raises(
-        FileError, match=r"memory\.json is not a readable file of measurements .*; delete it to measure"
-    ):
+    with pytest.raises(FileError, match=r"memory\.json is not a readable file of measurements .*; delete it"):
         sections(tmp_path, ["memory"])
 
 
