@@ -153,7 +153,7 @@ Values = Mapping[str, Mapping[str, float]]
 """By data set: the accuracy for every k in `K`, by its text, and the `SINGLE` values."""
 
 
-def values_by_name(curve: Sequence[float], nc1: float, kmedoids: float) -> dict[str, float]:
+def values_by_name(curve: Array, nc1: float, kmedoids: float) -> dict[str, float]:
     """The values of a data set by name; NaN if a value is not known."""
     return dict(zip(map(str, K), curve)) | dict(zip(SINGLE, (nc1, curve[4] - curve[0], kmedoids)))
 
@@ -181,8 +181,7 @@ class SameArchitecture(Artefact):
         for (_, d, _), curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
             if (PUBLISHED, d) in KMEANS_OVER_K and d in nc1:
                 published[d] = published_values(PUBLISHED, d)
-                medians = np.median(curve, axis=1).tolist()
-                here[d] = values_by_name(medians, nc1[d], float(np.median(kmedoids)))
+                here[d] = values_by_name(np.median(curve, axis=1), nc1[d], float(np.median(kmedoids)))
                 theirs = Series(f"published: {PUBLISHED}", K, KMEANS_OVER_K[PUBLISHED, d])
                 panels.append(Panel(d, [theirs, Series(f"here: {OTHER_WEIGHTS}", K, *interval(curve))]))
         if not here:

@@ -194,7 +194,7 @@ def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path)
 def values(shift, nc1):
     """The published values of two data sets, and the same moved by some points, with another NC1."""
     published = {d: budgets.published_values("resnet50", d) for d in ("mnist", "cifar10")}
-    moved = {d: [accuracy + shift for accuracy in KMEANS_OVER_K["resnet50", d]] for d in published}
+    moved = {d: KMEANS_OVER_K["resnet50", d] + shift for d in published}
     return published, {d: budgets.values_by_name(curve, nc1[d], 50.0) for d, curve in moved.items()}
 
 
