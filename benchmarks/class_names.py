@@ -14,7 +14,7 @@ import numpy as np
 
 from imprint import backbones
 from imprint.head import Head
-from imprint.imprinter.embedder import CRITICAL, words_of
+from imprint.imprinter.embedder import CRITICAL_DEVIATIONS, words_of
 from imprint.method import Method
 
 ROWS, DRAWS = (1, 2, 4, 8, 16), 3
@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
         pack = np.load(folder / f"{name}.npz")
         X, y, Q, t = (pack[key] for key in ("train", "train_labels", "test", "test_labels"))
         classes = np.unique(y)
-        named, limit = variants(classes), 0.5 - CRITICAL / np.sqrt(12 * len(classes))
+        named, limit = variants(classes), 0.5 - CRITICAL_DEVIATIONS / np.sqrt(12 * len(classes))
         print(f"{name}: names are used by default below a mean rank of {limit:.3f}")
         for rows in ROWS:
             results: dict[str, list[tuple[float, float]]] = {}

@@ -77,7 +77,7 @@ def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> 
 
 def measure(case: Case, way: str, share: float) -> list[float]:
     """In per cent: new right, old right before and after, old taken for new."""
-    pretrained_classes.SHARE = share
+    pretrained_classes.MARGIN_SHARE = share
     method = Method.of(**method_parts(way, BACKBONE, None, {}, True))
     empty = Head(method, 0, "float32", folds=CrossValidation(Head(method, 0, "float32")))
     classes = PretrainedClasses.of(backbones.head(BACKBONE)).without(set(case.gone))

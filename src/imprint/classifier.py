@@ -104,12 +104,12 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
         A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
         """
-        learnt = self._learn("fit(X, y)", X, y, sample_weight)
+        state = self._learn("fit(X, y)", X, y, sample_weight)
         n = _num_samples(X)
         with naming(f"fit(X, y) with {n} sample{'s' * (n > 1)}"):
-            learnt.head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
-        warn_of_small_samples(learnt.head.imprinted.folds)
-        self._learnt = learnt
+            state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved
+        warn_of_small_samples(state.head.imprinted.folds)
+        self._learnt = state
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -125,9 +125,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def forget(self, label: Any) -> Self:
         """Remove a class, all classes below a node such as `animal`, or a tag, as if the model had never seen it."""
-        self._known()
+        self._fitted_state()
         self._refuse_balanced(f"forget({label!r})")
-        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
+        compare_and_set(self, "_learnt", lambda state: state._replace(head=state.head.without(plain(label))))
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -158,7 +158,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
-        warn_of_small_samples(self._known().head.imprinted.folds, of_known=True)
+        warn_of_small_samples(self._fitted_state().head.imprinted.folds, known_only=True)
         return self._answer("known(X)", X, lambda head, rows: head.known(rows))
 
     def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
@@ -168,7 +168,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose predicted label is the given one; of tags, whose labels are all predicted correctly."""
-        head, true, predicted = self._known().head, to_numpy(y), to_numpy(self.predict(X))
+        head, true, predicted = self._fitted_state().head, to_numpy(y), to_numpy(self.predict(X))
         if isinstance(head, TagHead):
             if (tagged := read_tags(y, head.labels)) is None:
                 raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
@@ -177,7 +177,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically. The file contains no code: safetensors and JSON."""
-        head, columns = self._known()
+        head, columns = self._fitted_state()
         document, arrays = head_to_parts(head)
         if hasattr(columns, "feature_names_in_"):
             document["features"] = columns.feature_names_in_.tolist()
@@ -191,9 +191,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter" or "kept" in document:
             raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
-        head, columns = head_from_parts(document, arrays, path), document.get("features")
-        names = columns if isinstance(columns, list) else []
-        if columns is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
+        head, features = head_from_parts(document, arrays, path), document.get("features")
+        names = features if isinstance(features, list) else []
+        if features is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
             raise container.not_a_model(path)
         class_weight = "balanced" if document.get("class_weight") == "balanced" else None
         return cls.of_head(head, names).set_params(class_weight=class_weight)
@@ -201,11 +201,11 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     @classmethod
     def of_head(cls, head: Head | TagHead, columns: list[str] | None = None) -> Self:
         """A classifier with an existing head, and the names of its columns if they have some."""
-        part = head.imprinted
-        parts = {name: getattr(part.method, name) for name in PARTS}
+        imprinted = head.imprinted
+        parts = {name: getattr(imprinted.method, name) for name in PARTS}
         texts = {name: str(component) for name, component in parts.items() if component.public_name()}
-        self = cls(**{**parts, **texts}, calibrate=part.folds is not None, random_state=part.seed)
-        self._learnt = FittedState(head, Columns(part.width, columns))
+        self = cls(**{**parts, **texts}, calibrate=imprinted.folds is not None, random_state=imprinted.seed)
+        self._learnt = FittedState(head, Columns(imprinted.width, columns))
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -224,11 +224,11 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def _queries(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
         """The current head, and the rows after they were checked against it."""
-        head, columns = self._known()
+        head, columns = self._fitted_state()
         return head, columns.read(call, X, head.imprinted.dtype if on_gpu(X) else FLOATS)
 
     def _answer(self, call: str, X: Any, answer: Callable[[Head | TagHead, Array], Any]) -> Any:
-        """What the current head answers for rows, as an array of the kind of X."""
+        """The answer of the current head for rows, as an array or tensor like X."""
         head, rows = self._queries(call, X)
         with naming(call):
             return like(answer(head, rows), X)

@@ -5,21 +5,24 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.estimates import Estimates, conformal, wilson
+from imprint.calibration.estimates import Estimates, fit_conformal, wilson_interval
 from imprint.core.arrays import is_torch, namespace
 from imprint.core.errors import require
 from imprint.core.types import Array
 from imprint.kernels.scores import softmax
 
-DEPENDENCE = 2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
+FOLD_VARIANCE_RATIO = (
+    2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
+)
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
-FLATTENS_AT = 2  # and the number of rows above which it falls more slowly
-ENOUGH_NEW_ROWS = 100  # with more held-out rows without near copies, only these determine the p-values
-SMALLEST_PROBABILITY = 1e-37  # the smallest probability whose logarithm is taken; float32 can represent it
-LARGEST_FLOOR, FLOOR_WITHOUT_ROWS = 0.99, 0.5
-UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20  # the beta prior of the floor, as rows that it explains and does not explain
-LOG_TEMPERATURES = (-3.0, 3.0)
-TEMPERATURES = (1e-6, 1e6)  # the range in a file
+FLATTENING_ROWS = 2  # and the number of rows above which it falls more slowly
+MIN_NEW_ROWS = 100  # with more held-out rows without near copies, only these determine the p-values
+MIN_PROBABILITY = 1e-37  # smaller ones are raised to it before their logarithm is taken; float32 can represent it
+MAX_FLOOR = 0.99
+FLOOR_WITHOUT_ROWS = 0.5
+UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20  # the beta prior of the floor, as rows for it and rows against it
+LOG_TEMPERATURE_RANGE = (-3.0, 3.0)  # of the fit
+TEMPERATURE_RANGE = (1e-6, 1e6)  # in a file
 
 
 class OutOfFold(NamedTuple):
@@ -42,12 +45,12 @@ class OutOfFold(NamedTuple):
 
     @property
     def winners(self) -> Array:
-        """The index in `classes` of every row's largest score.  # (n,)"""
+        """The predicted class of every row, as an index into `classes`.  # (n,)"""
         return np.asarray(self.scores.argmax(axis=1))
 
     @property
     def correct(self) -> Array:
-        """Whether the largest score is that of the row's class.  # (n,)"""
+        """Whether the predicted class of each row is its label.  # (n,)"""
         return np.asarray(self.winners == self.true)
 
     def probabilities(self) -> Array:
@@ -65,61 +68,61 @@ class Calibration(Estimates):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(TEMPERATURES[0] <= self.temperature <= TEMPERATURES[1] and 0 <= self.floor <= 1)
+        require(TEMPERATURE_RANGE[0] <= self.temperature <= TEMPERATURE_RANGE[1] and 0 <= self.floor <= 1)
 
     def probabilities(self, P: Any) -> Any:
         """Calibrated probabilities from those of the aggregator.  # (n, C) float64"""
         P = P.double() if is_torch(P) else np.asarray(P, dtype=np.float64)
-        logs = namespace(P).log(P.clip(SMALLEST_PROBABILITY))
+        logs = namespace(P).log(P.clip(MIN_PROBABILITY))
         return (1 - self.floor) * softmax(logs / self.temperature) + self.floor / P.shape[1]
 
 
-def calibrate(answers: OutOfFold) -> Calibration:
+def calibrate(predictions: OutOfFold) -> Calibration:
     """The calibration from out-of-fold predictions.
 
     P-values are computed from the assessed rows without near copies if there are enough of them, because new inputs are
     seldom near copies of training rows.
     """
-    assessed, weight = answers.assessed, answers.weight
-    temperature, floor = _fit_temperature(answers)
-    new = assessed & ~answers.near_copy
-    rows = new if new.sum() >= ENOUGH_NEW_ROWS else assessed
-    doubt = None if answers.doubt is None else answers.doubt[rows]
-    sizes = np.bincount(answers.true, weight)[answers.true]
-    p_values = conformal(answers.scores[rows], doubt, weight[rows], sizes[rows])
-    return Calibration(*_expected_accuracy(answers), **p_values, temperature=temperature, floor=floor)
+    assessed, weight = predictions.assessed, predictions.weight
+    temperature, floor = _fit_temperature(predictions)
+    new = assessed & ~predictions.near_copy
+    rows = new if new.sum() >= MIN_NEW_ROWS else assessed
+    doubt = None if predictions.doubt is None else predictions.doubt[rows]
+    sizes = np.bincount(predictions.true, weight)[predictions.true]
+    p_values = fit_conformal(predictions.scores[rows], doubt, weight[rows], sizes[rows])
+    return Calibration(*_expected_accuracy(predictions), **p_values, temperature=temperature, floor=floor)
 
 
-def _expected_accuracy(answers: OutOfFold) -> tuple[float | None, float, float]:
-    """The accuracy to expect and its 95 % interval after Wilson, with fewer effective rows than there are because the
-    fold models share most of their training rows.
+def _expected_accuracy(predictions: OutOfFold) -> tuple[float | None, float, float]:
+    """The expected accuracy and its 95 % Wilson interval; None without an estimate, as with one class.
 
-    The error of the fold models is extrapolated to the full model along its learning curve, except for the lower end of
-    the interval. Rows that were not assessed count as wrong for the lower end and as correct for the upper end. With
-    one class the accuracy is unknown.
+    The fold models share most of their training rows, so fewer rows than there are count as independent. Their error is
+    extrapolated to the full model along its learning curve, except for the lower end of the interval. Rows that were
+    not assessed count as wrong for the lower end and as correct for the upper end.
     """
-    weight, assessed = answers.weight, answers.assessed
-    if len(answers.classes) < 2 or not assessed.any():
+    weight, assessed = predictions.weight, predictions.assessed
+    if len(predictions.classes) < 2 or not assessed.any():
         return None, 0.0, 1.0
-    size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
-    wrong = weight * (assessed & ~answers.correct)
-    extrapolated = float((wrong * _learning_curve(np.bincount(answers.true, weight))[answers.true]).sum())
-    right = float(weight[assessed & answers.correct].sum() / weight.sum())
-    low, high = wilson(right, size)[0], wilson(1 - extrapolated / float(weight.sum()), size)[1]
+    size = float(weight.sum() ** 2 / (weight**2).sum()) / FOLD_VARIANCE_RATIO
+    wrong = weight * (assessed & ~predictions.correct)
+    extrapolated = float((wrong * _learning_curve(np.bincount(predictions.true, weight))[predictions.true]).sum())
+    right = float(weight[assessed & predictions.correct].sum() / weight.sum())
+    low, _ = wilson_interval(right, size)
+    _, high = wilson_interval(1 - extrapolated / float(weight.sum()), size)
     return 1 - extrapolated / float(weight[assessed].sum()), low, high
 
 
 def _learning_curve(rows: Array) -> Array:
-    """The ratio of the error of a model with these numbers of rows per class to that of its fold models.  # (C,)
+    """The ratio of the error of a model to that of its fold models, by the number of rows of each class.  # (C,)
 
     The error falls with a power of few rows and flattens with more: measured with 2 to 20 rows per class on 24 packs.
     """
     n = np.maximum(rows, 2)
     remaining = np.minimum(1 - 1 / n, 0.8)  # of the rows of a class, outside one of five folds
-    return np.asarray(remaining ** (LEARNING_POWER * np.minimum(1, FLATTENS_AT / n)))
+    return np.asarray(remaining ** (LEARNING_POWER * np.minimum(1, FLATTENING_ROWS / n)))
 
 
-def _fit_temperature(answers: OutOfFold) -> tuple[float, float]:
+def _fit_temperature(predictions: OutOfFold) -> tuple[float, float]:
     """The temperature and floor with the largest posterior probability.
 
     The logarithm of the temperature has a normal prior with mean 0, and the floor a beta prior: few rows hardly change
@@ -127,11 +130,12 @@ def _fit_temperature(answers: OutOfFold) -> tuple[float, float]:
     """
     from scipy.optimize import minimize_scalar
 
-    rows = answers.assessed
+    rows = predictions.assessed
     if not rows.any():
         return 1.0, FLOOR_WITHOUT_ROWS
-    P, true, weight = answers.shares[rows], answers.true[rows], answers.weight[rows]
-    logs, uniform = np.log(np.maximum(P, SMALLEST_PROBABILITY)), 1 / P.shape[1]
+    P, true, weight = predictions.shares[rows], predictions.true[rows], predictions.weight[rows]
+    logs = np.log(np.maximum(P, MIN_PROBABILITY))
+    uniform = 1 / P.shape[1]
     weight = weight * (len(weight) / max(weight.sum(), 1))
 
     def loss(log_temperature: float) -> tuple[float, float]:
@@ -139,15 +143,15 @@ def _fit_temperature(answers: OutOfFold) -> tuple[float, float]:
         floor = _best_floor(likelihoods, uniform, weight)
         log_likelihood = float(weight @ np.log((1 - floor) * likelihoods + floor * uniform))
         log_prior = UNEXPLAINED_ROWS * np.log(floor) + EXPLAINED_ROWS * np.log1p(-floor)
-        return (log_temperature / answers.deviation) ** 2 / 2 - log_likelihood - log_prior, floor
+        return (log_temperature / predictions.deviation) ** 2 / 2 - log_likelihood - log_prior, floor
 
-    best = minimize_scalar(lambda t: loss(t)[0], bounds=LOG_TEMPERATURES, method="bounded").x
+    best = minimize_scalar(lambda t: loss(t)[0], bounds=LOG_TEMPERATURE_RANGE, method="bounded").x
     return float(np.exp(best)), loss(best)[1]
 
 
 def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
     """The floor where the slope of the log posterior is zero, by bisection; the slope decreases."""
-    low, high = 0.0, LARGEST_FLOOR
+    low, high = 0.0, MAX_FLOOR
     for _ in range(40):
         middle = (low + high) / 2
         slopes = (uniform - likelihoods) / ((1 - middle) * likelihoods + middle * uniform)
@@ -162,7 +166,7 @@ def calibration_error(P: Array, true: Array, bins: int = 15) -> float:
     >>> calibration_error(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1]))
     0.4
     """
-    confidence, right = P.max(axis=1).astype(np.float64), P.argmax(axis=1) == true
-    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(bin_of, right - confidence, minlength=bins)
+    confidence, correct = P.max(axis=1).astype(np.float64), P.argmax(axis=1) == true
+    index = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(index, correct - confidence, minlength=bins)
     return float(np.round(np.abs(gaps).sum() / len(P), 12))

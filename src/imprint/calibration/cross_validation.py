@@ -16,7 +16,7 @@ from imprint.generators._base import masses
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
-ASSESSED_ROWS = 1_000  # the maximum number of rows that are assessed, or one per class if there are more classes
+MAX_ASSESSED_ROWS = 1_000  # or one per class, if there are more classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,12 @@ class CrossValidation:
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
         weight = masses(X, weight)
-        held, fitted, seed = dict(self.held), dict(self.fitted), self.empty.seed
+        seed = self.empty.seed
+        held, fitted = dict(self.held), dict(self.fitted)
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
         for label, indices in rows_by_class(y).items():
-            rows, weights, before = to_numpy(rows_at(X, indices)), weight[indices], self.held.get(label)
+            rows, weights = to_numpy(rows_at(X, indices)), weight[indices]
+            before = self.held.get(label)
             held[label], fold = absorb(before, rows, weights, seed, label)
             if not held[label].complete:
                 if before is not None and before.complete:  # now its earlier rows are fitted too, with new folds
@@ -56,11 +58,12 @@ class CrossValidation:
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""
-        held = {k: rows for k, rows in self.held.items() if k != label}
-        return CrossValidation(self.empty, held, {k: states for k, states in self.fitted.items() if k != label})
+        held = {other: rows for other, rows in self.held.items() if other != label}
+        fitted = {other: states for other, states in self.fitted.items() if other != label}
+        return CrossValidation(self.empty, held, fitted)
 
     def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
-        """This cross-validation with some classes of another one, given as old labels by new label.
+        """This cross-validation with some classes of `source`; `names` maps each new label to the old one.
 
         The fold of a row depends on its label, so the held rows of a renamed class are learnt again.
         """
@@ -76,7 +79,7 @@ class CrossValidation:
         return folds
 
     def count_known(self, X: Array, y: Array) -> int:
-        """How many of these rows are copies of a row that their class already has."""
+        """How many rows of X are copies of a row that their class already has."""
         known = {label: indices for label, indices in rows_by_class(y).items() if label in self.held}
         return sum(self.held[label].count_copies(X[indices]) for label, indices in known.items())
 
@@ -88,7 +91,7 @@ class CrossValidation:
         return fold
 
     def _states_of_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int) -> dict[Any, ClassState]:
-        """The states of large classes without fold `f`, after these rows, weights and folds have arrived."""
+        """The states of large classes without fold `f`, after more rows, with their weights and folds, have arrived."""
         method, seed = self.empty.method, self.empty.seed
         rest = {label: (rows[fold != f], weight[fold != f]) for label, (rows, weight, fold) in arrived.items()}
         states = self._summarise({label: rest[label] for label in rest if label not in self.fitted})
@@ -101,8 +104,9 @@ class CrossValidation:
 
     def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> dict[Any, ClassState]:
         """The states of classes from rows and weights."""
-        parts, weights = [list(side) for side in zip(*classes.values())] or ([], [])
-        method, labels, weight_argument = self.empty.method, list(classes), None
+        method, labels = self.empty.method, list(classes)
+        parts, weights = [rows for rows, _ in classes.values()], [weight for _, weight in classes.values()]
+        weight_argument = None
         if not all((weight == 1).all() for weight in weights):
             if method.generator.takes_weights:
                 weight_argument = weights
@@ -119,7 +123,7 @@ class CrossValidation:
                 fitted = is_fitted(fold, f)
                 if fitted.any():
                     complete[label] = rows[fitted], weight[fitted]
-        states = self._summarise(complete) | {label: of_folds[f] for label, of_folds in self.fitted.items()}
+        states = self._summarise(complete) | {label: fold_states[f] for label, fold_states in self.fitted.items()}
         labels = tuple(label for label in self.held if label in states)
         return replace(self.empty, labels=labels, states=tuple(states[label] for label in labels))
 
@@ -129,26 +133,29 @@ class CrossValidation:
         return tuple(map(self.head_without, range(FOLDS)))
 
     @lazy
-    def answers(self) -> OutOfFold:
+    def predictions(self) -> OutOfFold:
         """Out-of-fold predictions of held rows; the more classes, the fewer rows of each."""
         labels = sorted(self.held)
-        most = max(1, ASSESSED_ROWS // len(labels))
-        parts, folds = [self.held[label] for label in labels], 1
-        while folds < FOLDS and any((p.fold < folds).sum() < min(most, len(p.fold)) for p in parts):
+        held = [self.held[label] for label in labels]
+        limit = max(1, MAX_ASSESSED_ROWS // len(labels))
+        folds = 1
+        while folds < FOLDS and any((rows.fold < folds).sum() < min(limit, len(rows.fold)) for rows in held):
             folds += 1  # with many rows of every class, one fold has enough of them
-        taken = [np.flatnonzero(p.fold < folds)[:most] for p in parts]
-        weight = [p.weight[t] * (p.total / p.weight[t].sum()) for p, t in zip(parts, taken)]
-        X, fold = (np.concatenate([getattr(p, name)[t] for p, t in zip(parts, taken)]) for name in ("rows", "fold"))
-        columns = np.repeat(np.arange(len(labels)), [len(t) for t in taken])
+        chosen = [np.flatnonzero(rows.fold < folds)[:limit] for rows in held]
+        pairs = list(zip(held, chosen))
+        X = np.concatenate([rows.rows[index] for rows, index in pairs])
+        fold = np.concatenate([rows.fold[index] for rows, index in pairs])
+        weight = np.concatenate([rows.weight[index] * (rows.total / rows.weight[index].sum()) for rows, index in pairs])
+        columns = np.repeat(np.arange(len(labels)), [len(index) for index in chosen])
         classes = as_labels(labels, self.empty.label_type)
         heads = (self.head_without(f) for f in range(folds))
-        answers = predict_out_of_fold(heads, X, columns, fold, classes, np.concatenate(weight))
-        return answers._replace(near_copy=near_copies(parts, taken, self.empty.method.norm_inf.apply))
+        predictions = predict_out_of_fold(heads, X, columns, fold, classes, weight)
+        return predictions._replace(near_copy=near_copies(held, chosen, self.empty.method.norm_inf.apply))
 
     @lazy
     def calibration(self) -> Calibration:
         """The calibration from the out-of-fold predictions."""
-        return calibrate(self.answers)
+        return calibrate(self.predictions)
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
@@ -156,8 +163,8 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
 
     >>> method = Method.of(norm_pre="none", generator="mean", norm_post="none", norm_inf="none", aggregator="max")
     >>> X = np.repeat(np.eye(2), 10, axis=0) + np.arange(20)[:, None] / 100
-    >>> answers = out_of_fold(method, 0, X, np.repeat(["cat", "dog"], 10))
-    >>> bool(answers.correct.all()), np.bincount(answers.fold).tolist()
+    >>> predictions = out_of_fold(method, 0, X, np.repeat(["cat", "dog"], 10))
+    >>> bool(predictions.correct.all()), np.bincount(predictions.fold).tolist()
     (True, [4, 4, 4, 4, 4])
     """
     X, y = to_numpy(X), np.asarray(y)

@@ -1,4 +1,4 @@
-"""What held-out rows tell about a model: its expected accuracy, and which queries belong to none of its classes."""
+"""Estimates from held-out rows: the expected accuracy of a model, and p-values that a query belongs to its classes."""
 
 import warnings
 from dataclasses import dataclass, fields
@@ -12,12 +12,12 @@ from imprint.core.types import Array
 if TYPE_CHECKING:
     from imprint.calibration.cross_validation import CrossValidation
 
-USUAL_LEVEL = 0.05
-ENOUGH_ROWS = 5  # rows of a class with which each fold leaves out at most a fifth of them
+SIGNIFICANCE_LEVEL = 0.05  # the threshold of p-values that warnings assume
+MIN_ROWS_PER_CLASS = 5  # with which each fold leaves out at most a fifth of a class
 NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
-SMALLEST_SPREAD = 1e-12  # the minimum spread to divide by, relative to the values and absolute
+MIN_SPREAD = 1e-12  # to divide by, relative to the values and absolute
 FOLD_CORRECTION = 0.4
-"""How much higher the model scores new rows than its fold models: in spreads, over the root of a class's rows.
+"""How much higher the model scores new rows than its fold models: in spreads, divided by the root of a class's rows.
 Chosen on 24 sets of embeddings with 2 to 20 rows per class, then lowered from 0.6 for the test texts of CLINC150."""
 
 
@@ -41,7 +41,7 @@ class Estimates:
 
     def __post_init__(self) -> None:
         require(0 <= self.low <= self.high <= 1 and (self.expected is None or 0 <= self.expected <= 1))
-        require(min(self.score_spread, self.doubt_spread) >= SMALLEST_SPREAD and self.heaviest > 0)
+        require(min(self.score_spread, self.doubt_spread) >= MIN_SPREAD and self.heaviest > 0)
         require(self.reference.ndim == 1 and self.below.shape == (len(self.reference) + 1,) and self.below[0] == 0)
         for array in (self.reference, self.below):
             require(array.dtype == np.float64 and np.isfinite(array).all() and (np.diff(array) >= 0).all())
@@ -91,32 +91,34 @@ class Estimates:
     @classmethod
     def from_parts(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `to_parts`; KeyError, TypeError or ValueError for anything else."""
-        known = [number for name, number in numbers.items() if (name, number) != ("expected", None)]
-        require(all(type(number) is float and np.isfinite(number) for number in known))
+        stated = [number for name, number in numbers.items() if (name, number) != ("expected", None)]
+        require(all(type(number) is float and np.isfinite(number) for number in stated))
         values: dict[str, Any] = {name.removeprefix(cls.prefix): arrays[name] for name in cls.array_names()}
         return cls(**numbers, **values)
 
 
-def conformal(S: Array, doubt: Array | None, weight: Array, rows: Array | None = None) -> dict[str, Any]:
+def fit_conformal(S: Array, doubt: Array | None, weight: Array, rows: Array | None = None) -> dict[str, Any]:
     """The fields of `Estimates` for p-values, from predictions by models without the rows.  # (n, C), (n,), (n,), (n,)
 
-    Models of folds have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows
-    of each row's class, corrects this: every part of the score is raised by a share of its spread that falls with it.
-    None, for leave-one-out predictions, raises nothing.
+    Fold models have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows of
+    each row's class, corrects this: each term of the score is raised by `FOLD_CORRECTION / sqrt(rows)` spreads. None,
+    for leave-one-out predictions, means no correction.
 
     >>> S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
-    >>> estimates = Estimates(None, 0.0, 1.0, **conformal(S, None, np.ones(3)))
+    >>> estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
     >>> estimates.p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
     [0.75, 0.25]
     """
-    spreads = _spread(S.max(axis=1)) if len(S) else 1.0, 1.0 if doubt is None else _spread(doubt)
-    scores = _scores(S, doubt, *spreads) if len(S) else np.empty(0)
+    score_spread = _spread(S.max(axis=1)) if len(S) else 1.0
+    doubt_spread = 1.0 if doubt is None else _spread(doubt)
+    scores = _scores(S, doubt, score_spread, doubt_spread) if len(S) else np.empty(0)
     if rows is not None:
-        scores = scores + (1 if doubt is None else 2) * FOLD_CORRECTION / np.sqrt(np.maximum(rows, 1))
+        terms = 1 if doubt is None else 2
+        scores = scores + terms * FOLD_CORRECTION / np.sqrt(np.maximum(rows, 1))
     order = np.argsort(scores, kind="stable")
     return {
-        "score_spread": spreads[0],
-        "doubt_spread": spreads[1],
+        "score_spread": score_spread,
+        "doubt_spread": doubt_spread,
         "heaviest": float(weight.max(initial=1.0)),
         "reference": scores[order],
         "below": np.concatenate([[0.0], np.cumsum(weight[order])]),
@@ -133,11 +135,11 @@ def _spread(values: Array) -> float:
     """The standard deviation; 1 where it is zero, or too small to divide by."""
     largest = float(np.abs(values).max(initial=0.0))
     spread = largest * float(np.std(values / largest, dtype=np.float64)) if largest > 0 else 0.0
-    return spread if spread > SMALLEST_SPREAD * max(1.0, largest) else 1.0
+    return spread if spread > MIN_SPREAD * max(1.0, largest) else 1.0
 
 
-def wilson(share: float, size: float) -> tuple[float, float]:
-    """The 95 % interval of a share that was measured on `size` rows (Wilson 1927)."""
+def wilson_interval(share: float, size: float) -> tuple[float, float]:
+    """The 95 % confidence interval of a share that was measured on `size` rows (Wilson 1927)."""
     z = NORMAL_QUANTILE
     middle = share + z**2 / (2 * size)
     half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5
@@ -145,23 +147,23 @@ def wilson(share: float, size: float) -> tuple[float, float]:
 
 
 def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
-    """Sentences about `known` and the expected accuracy; none if there are enough rows."""
+    """Warnings about `known` and the expected accuracy, as sentences; empty if there are enough rows."""
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     smallest = min(sizes, key=sizes.__getitem__)
     single = [label for label, size in sizes.items() if size == 1]
-    sentences = [p_value_caveat(folds, USUAL_LEVEL, inputs)]
+    sentences = [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
     if len(sizes) == 1:
         sentences.append("With one class the accuracy cannot be estimated: add a second class.")
     elif single:
-        which = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
-        limit = f"{which} only one and cannot be assessed"
+        subject = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
+        problem = f"{subject} only one and cannot be assessed"
         if len(single) == len(sizes):
-            limit = "with one per class, the accuracy cannot be estimated"
-        sentences.append(f"Too few {inputs}: {limit}; add {inputs}.")
-    elif sizes[smallest] < ENOUGH_ROWS:
+            problem = "with one per class, the accuracy cannot be estimated"
+        sentences.append(f"Too few {inputs}: {problem}; add {inputs}.")
+    elif sizes[smallest] < MIN_ROWS_PER_CLASS:
         sentences.append(
             f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {inputs}, and folds leave out up "
-            f"to half of them; give at least {ENOUGH_ROWS} of every class."
+            f"to half of them; give at least {MIN_ROWS_PER_CLASS} of every class."
         )
     return [sentence for sentence in sentences if sentence]
 
@@ -183,9 +185,12 @@ def p_value_caveat(
     )
 
 
-def warn_of_small_samples(folds: "CrossValidation | None", inputs: str = "rows", of_known: bool = False) -> None:
-    """Warn the caller's caller if a calibrated model has too few rows: for `known` only, or for any estimate."""
+def warn_of_small_samples(folds: "CrossValidation | None", inputs: str = "rows", known_only: bool = False) -> None:
+    """Warn if a calibrated model has too few rows: for any estimate, or with `known_only` for `known`.
+
+    The warning points to the caller's caller.
+    """
     if folds is not None:
-        sentences = [p_value_caveat(folds, USUAL_LEVEL, inputs)] if of_known else caveats(folds, inputs)
+        sentences = [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)] if known_only else caveats(folds, inputs)
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)

@@ -15,9 +15,9 @@ from imprint.core.types import Array, State
 from imprint.kernels.rows import lengths
 
 FOLDS = 5
-HELD_ROWS = 100  # the maximum number of distinct rows that are held of a class
-NEAR_COPY = 0.08
-"""The squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
+MAX_HELD_ROWS = 100  # distinct rows of a class
+NEAR_COPY_DISTANCE = 0.08
+"""The maximum squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
 neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
 LAYOUT: Layout = {
     "rows": Entry("m d"),
@@ -27,12 +27,12 @@ LAYOUT: Layout = {
     "total": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
-EARLIER_ROWS = 4_000_000  # the maximum number of rows, of a class and in all, in a file without their digests
+MAX_EARLIER_ROWS = 4_000_000  # of a class and in all, in a file of an earlier version, which has no digests
 EARLIER_LAYOUT: Layout = {
     "rows": Entry("m d"),
     "fold": Entry("m", minimum=0, maximum=FOLDS - 1, integer=True),
     "keys": Entry("m", minimum=0, maximum=1),
-    "seen": Entry("1", minimum=1, maximum=EARLIER_ROWS, integer=True),
+    "seen": Entry("1", minimum=1, maximum=MAX_EARLIER_ROWS, integer=True),
 }
 """The same in files of earlier versions, which did not count copies of a row."""
 SHARED, STATE_ROWS = "shared", "state/rows"
@@ -70,7 +70,7 @@ class HeldRows:
         return self.rows[order], self.weight[order], self.fold[order]
 
     def count_copies(self, X: Array) -> int:
-        """How many of these rows equal a row of the class, held or not."""
+        """How many rows of X equal a row of the class, held or not."""
         return int(np.isin(row_digests(X), self.digests).sum())
 
     def to_state(self) -> State:
@@ -82,14 +82,16 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     """The held rows from the arrays of `to_state`, or of an earlier version; ValueError if they are inconsistent."""
     if "seen" in state:
         seen = int(state["seen"][0])
-        keys = _stream(seed, label, "keys").random(seen)
-        index = np.argsort(keys, kind="stable")[:HELD_ROWS]  # the keys identify the rows among all rows of the class
+        keys = _random_stream(seed, label, "keys").random(seen)
+        index = np.argsort(keys, kind="stable")[
+            :MAX_HELD_ROWS
+        ]  # the keys identify the rows among all rows of the class
         require(np.array_equal(keys[index], state["keys"]) and len(state["rows"]) == len(index))
         digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
         digests[index] = row_digests(state["rows"])
         return _select(state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label)
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
-    require(len(set(index.tolist())) == min(len(digests), HELD_ROWS) and index.max() < len(digests))
+    require(len(set(index.tolist())) == min(len(digests), MAX_HELD_ROWS) and index.max() < len(digests))
     held = _select(state["rows"], index, state["weight"], digests, float(state["total"][0]), seed, label)
     require(np.array_equal(held.index, index))
     return held
@@ -97,12 +99,13 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
 
 def absorb(before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
     """The held rows of a class after more rows have arrived, and the fold of each new row.  # (n, d), (n,)"""
-    nothing = np.empty(0, dtype=np.int64)
-    before = before or HeldRows(X[:0], nothing, nothing, nothing, NO_DIGESTS, 0.0)
+    empty = np.empty(0, dtype=np.int64)
+    before = before or HeldRows(X[:0], empty, empty, empty, NO_DIGESTS, 0.0)
     index, first, digests = _distinct(before.digests, X)
     added = np.bincount(index, weight, minlength=len(digests))
     new = np.arange(len(before.digests), len(digests))
-    rows, held_index = np.concatenate([before.rows, X[first]]), np.concatenate([before.index, new])
+    rows = np.concatenate([before.rows, X[first]])
+    held_index = np.concatenate([before.index, new])
     held_weight = np.concatenate([before.weight + added[before.index], added[new]])
     held = _select(rows, held_index, held_weight, digests, before.total + float(weight.sum()), seed, label)
     return held, folds_of(seed, label, len(digests))[index]
@@ -114,16 +117,18 @@ def folds_of_rows(X: Array, seed: int, label: Any, known: Array = NO_DIGESTS) ->
     return folds_of(seed, label, len(digests))[index]
 
 
-def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[Array], Array]) -> Array:
-    """Which of the taken rows almost equal a row of their class in another fold.  # (n,)"""
+def near_copies(parts: list[HeldRows], chosen: list[Array], normalise: Callable[[Array], Array]) -> Array:
+    """Which of the chosen rows of each class almost equal a row of the class in another fold.  # (n,)"""
     from scipy.spatial.distance import cdist
 
-    rows, nearest = [normalise(held.rows[t]) for held, t in zip(parts, taken)], []
+    rows = [normalise(held.rows[index]) for held, index in zip(parts, chosen)]
+    nearest = []
     with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
-        limit = 2 * NEAR_COPY * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
-        for held, t, queries in zip(parts, taken, rows):
-            gaps = cdist(queries, normalise(held.rows), "sqeuclidean")
-            nearest.append(np.where(held.fold[t][:, None] == held.fold, np.inf, gaps).min(axis=1))
+        limit = 2 * NEAR_COPY_DISTANCE * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+        for held, index, queries in zip(parts, chosen, rows):
+            distances = cdist(queries, normalise(held.rows), "sqeuclidean")
+            same_fold = held.fold[index][:, None] == held.fold
+            nearest.append(np.where(same_fold, np.inf, distances).min(axis=1))
     return np.concatenate(nearest) < limit
 
 
@@ -133,12 +138,12 @@ def folds_of(seed: int, label: Any, count: int) -> Array:
     If there are fewer rows than folds, the first folds have one row each; see `is_fitted`.
     """
     folds = min(count, FOLDS)
-    random = _stream(seed, label, "folds").random((-(-count // folds), folds))
+    random = _random_stream(seed, label, "folds").random((-(-count // folds), folds))
     return np.asarray(random.argsort(axis=1).ravel()[:count])
 
 
 def is_fitted(fold: Array, f: int) -> Array:
-    """Whether the model of fold `f` is fitted on each row of a class with these folds.  # (n,)
+    """Whether the model of fold `f` is fitted on each row of a class, given the folds of the rows.  # (n,)
 
     Every model lacks some rows of every class: of a class of two to four rows, one. So classes of equal size stay
     equal in every fold. A single row is missing in the first fold only.
@@ -155,7 +160,7 @@ def row_digests(X: Array) -> Array:
 
 
 def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
-    """The index of every row's distinct row, the first row of each new one, and all distinct digests in order."""
+    """The distinct row that each row of X equals, the first row of each new one, and all distinct digests in order."""
     digests = np.concatenate([known, row_digests(X)])
     first, index = factorize(digests)
     return index[len(known) :], first[first >= len(known)] - len(known), digests[first]
@@ -163,13 +168,13 @@ def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
 
 def _select(rows: Array, index: Array, weight: Array, digests: Array, total: float, seed: int, label: Any) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
-    keys = _stream(seed, label, "keys").random(len(digests))[index]
-    best = np.argsort(keys, kind="stable")[:HELD_ROWS]
+    keys = _random_stream(seed, label, "keys").random(len(digests))[index]
+    best = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
     fold = folds_of(seed, label, len(digests))[index[best]]
     return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, total)
 
 
-def _stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
+def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
     """Random numbers of a class for one purpose."""
     return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
 

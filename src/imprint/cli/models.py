@@ -21,7 +21,7 @@ from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluat
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
-from imprint.imprinter.items import GivenInputs
+from imprint.imprinter.items import PythonInputs
 from imprint.modalities import Modality, of_file
 from imprint.tags import TagHead
 
@@ -52,7 +52,7 @@ def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | Non
         items += map(Path, datasets.load_files([value], kind.name).names) if is_folder else [value]
     names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
     names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
-    return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
+    return Split(PythonInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
 def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
@@ -126,7 +126,7 @@ def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, b
         terminal.note(f"{split.found}{by}.")
         if has_test := "test" in split.parts:
             terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
-        rows = model.embedder.labelled(split, progress=bars.embedding())
+        rows = model.embedder.embed_labelled(split, progress=bars.embedding())
     for line in rows.notices:
         terminal.note(line)
     return rows, has_test

@@ -23,13 +23,13 @@ from imprint.method import FAMILIES, Method
 from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
-LARGEST_WEIGHT = 1e9
-REFUSALS = (ValueError, TypeError)  # the errors by which scikit-learn refuses inputs
+MAX_WEIGHT = 1e9
+INPUT_ERRORS = (ValueError, TypeError)  # the errors by which scikit-learn refuses inputs
 
 
 @contextmanager
 def naming(call: str, kinds: tuple[type[Exception], ...] = (ParameterError,)) -> Iterator[None]:
-    """Report errors of these kinds as one sentence that starts with the call."""
+    """Report errors of some kinds as one sentence that starts with the call."""
     try:
         yield
     except kinds as e:
@@ -51,10 +51,10 @@ class Columns(BaseEstimator):  # type: ignore[misc]
     def read(self, call: str, X: Any, dtype: Any = FLOATS) -> Any:
         """Checked rows. The first rows that are read determine the columns."""
         width = getattr(self, "n_features_in_", None)
-        with naming(call, REFUSALS):
+        with naming(call, INPUT_ERRORS):
             if on_gpu(X):
                 return self._read_tensor(X, width, dtype)
-            with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
+            with np.errstate(over="ignore"):  # numbers that are too large for the type become infinite and are refused
                 return np.asarray(validate_data(self, to_numpy(X), reset=width is None, dtype=dtype, order="C"))
 
     def _read_tensor(self, X: Any, width: int | None, dtype: Any) -> Any:
@@ -71,7 +71,7 @@ class Columns(BaseEstimator):  # type: ignore[misc]
         return X
 
 
-Columns.__name__ = "ImprintClassifier"  # what its sentences name
+Columns.__name__ = "ImprintClassifier"  # the name in scikit-learn's errors
 
 
 class FittedState(NamedTuple):
@@ -121,13 +121,13 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         return Method.of(**{part: getattr(self, part) for part in PARTS})
 
     def _learn(self, call: str, X: Any, y: Any, sample_weight: Any, before: FittedState | None = None) -> FittedState:
-        """The fitted state after rows that fit the state before, or after any rows if there is none."""
+        """The fitted state after more rows, which must match the state `before`; with None, a state of these rows."""
         head, columns = (None, Columns()) if before is None else before
         rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
-        with naming(call, REFUSALS):
+        with naming(call, INPUT_ERRORS):
             if y is None:
                 raise ParameterError("requires y to be passed, but the target y is None.")
-            tagged = _read_sets(y, head)
+            tagged = _read_label_sets(y, head)
             labels = _read_labels(y) if tagged is None else tagged.sets
             if len(labels) != len(rows):
                 raise ParameterError(f"X and y must have the same number of rows, not {len(rows)} and {len(labels)}.")
@@ -145,14 +145,14 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
             if not isinstance(self.calibrate, bool | np.bool_):
                 rule = "calibrate must be True or False"
                 raise ParameterError(f"ImprintClassifier(calibrate={self.calibrate!r}): {rule}.")
-            seed, tags = read_seed(self.random_state), None if tagged is None else tagged.labels
-            head = new_head(Head(self._method(), seed, dtype_name(rows)), tags, bool(self.calibrate))
+            empty = Head(self._method(), read_seed(self.random_state), dtype_name(rows))
+            head = new_head(empty, None if tagged is None else tagged.labels, bool(self.calibrate))
         return FittedState(head.learn(rows, labels, weight), columns)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learnt" in self.__dict__
 
-    def _known(self) -> FittedState:
+    def _fitted_state(self) -> FittedState:
         """The fitted state; raises the error of scikit-learn if there is none."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # not called for a fitted model because it reads all parameters
@@ -199,7 +199,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         return self._learnt.head.calibration.expected_interval
 
 
-def _read_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
+def _read_label_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
     """The label sets of tags; None where each row has one label and the model is not one of tags."""
     if isinstance(head, TagHead):
         return read_tags(y, head.labels) or from_lists([label] for label in _read_labels(y).tolist())
@@ -233,8 +233,8 @@ def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | No
     weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
         weight = weight * compute_sample_weight(class_weight, y)
-    if not weight.any() or not ((weight >= 0) & (weight <= LARGEST_WEIGHT)).all():
-        raise ParameterError(f"the weights of rows must be 0 to {LARGEST_WEIGHT:g}, and one must be positive.")
+    if not weight.any() or not ((weight >= 0) & (weight <= MAX_WEIGHT)).all():
+        raise ParameterError(f"the weights of rows must be 0 to {MAX_WEIGHT:g}, and one must be positive.")
     return np.asarray(weight)
 
 

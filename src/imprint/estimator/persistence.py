@@ -23,20 +23,31 @@ from imprint.core.layout import MAX_AXIS_LENGTH, to_arrays, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
-from imprint.head.head import with_mass
+from imprint.head.head import build_proxies
 from imprint.method import FAMILIES, ClassState, Method
 from imprint.tags import TagCalibration, TagHead
 
-LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
+LABEL_TYPES = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The Python types of labels for each kind of NumPy type."""
-LARGEST_LABELS = 2**28
+MAX_LABEL_BYTES = 2**28
 """The maximum size of the labels as an array, in bytes; every entry is as wide as the longest label."""
-KEYS: tuple[str, ...] = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
-KEYS += ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
+DOCUMENT_KEYS: tuple[str, ...] = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
+DOCUMENT_KEYS += (
+    "kind",
+    "written_by",
+    "features",
+    "backbone",
+    "pictures",
+    "kept",
+    "card",
+    "names",
+    "flat",
+    "class_weight",
+)
 """The keys of a document: those of a head, and those of models that contain a head."""
 PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
 EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
-ENDS = ("values", "shapes")
+STACK_ENDINGS = ("values", "shapes")
 
 
 def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -86,18 +97,19 @@ def head_from_parts(
     """
     with reading(source):
         method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
-        if unread := _unread_names(method, document, arrays):
+        if unknown := _unknown_names(method, document, arrays):
             raise FileError(
-                f"{source}: it holds {unread[0]!r}, which this version of imprint does not know; fit the model again, "
+                f"{source}: it holds {unknown[0]!r}, which this version of imprint does not know; fit the model again, "
                 f"or use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
             )
         head = _head(method, document, held.unshare_rows(arrays))
         return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
 
 
-def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
+def _unknown_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
     """The unknown names in a file, in order."""
-    stacks, single = "state|sums", set() if method.per_class else {"weights", "sizes"}
+    stacks = "state|sums"
+    single = set() if method.per_class else {"weights", "sizes"}
     if "calibration" in document:
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
         single |= {*Calibration.array_names(), EARLIER_ARRAY, *(f"fold{f}/classes" for f in range(FOLDS))}
@@ -106,13 +118,13 @@ def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Ar
 
     def is_known(name: str) -> bool:
         array, _, end = name.rpartition("/")
-        is_paired = end in ENDS and all(f"{array}/{e}" in arrays for e in ENDS)
+        is_paired = end in STACK_ENDINGS and all(f"{array}/{e}" in arrays for e in STACK_ENDINGS)
         is_stack = is_paired and re.match(rf"({stacks})/", name) is not None
         return is_stack or name in single or (name.startswith(PICTURES) and "pictures" in document)
 
-    tables = [(document, KEYS), (document["parts"], PARTS)]
-    unread = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
-    return sorted(unread) + sorted(name for name in arrays if not is_known(name))
+    tables = [(document, DOCUMENT_KEYS), (document["parts"], PARTS)]
+    keys = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
+    return sorted(keys) + sorted(name for name in arrays if not is_known(name))
 
 
 def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> Head:
@@ -143,7 +155,8 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     _check_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64))
     require(labels == sorted(labels) and "" not in labels and sets.folds is None)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
-    head, calibration = TagHead(sets, tuple(labels)), TagCalibration.from_parts(numbers, arrays)
+    head = TagHead(sets, tuple(labels))
+    calibration = TagCalibration.from_parts(numbers, arrays)
     require(len(calibration.thresholds) == len(labels))
     head.derived.put("calibration", calibration)
     return head
@@ -163,7 +176,7 @@ def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "")
 
 def _folds(empty: Head, labels: list[Any], arrays: dict[str, Array]) -> CrossValidation:
     count, seen = len(labels), arrays.get("held/seen/values")
-    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= held.EARLIER_ROWS))
+    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= held.MAX_EARLIER_ROWS))
     layout = held.LAYOUT if seen is None else held.EARLIER_LAYOUT
     states = to_states(arrays, "held", layout, count, empty.width or 0)
     rows_of = {label: held.from_state(state, empty.seed, label) for label, state in zip(labels, states)}
@@ -186,14 +199,14 @@ def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
     summaries = [state.summary for state in head.sorted_states()]
     if isinstance(head.method.generator, PerClassGenerator):
         require([len(summary["rows"]) for summary in summaries] == sizes.tolist())
-    head.derived.put("proxies", with_mass(summaries, weights, sizes.tolist()))
+    head.derived.put("proxies", build_proxies(summaries, weights, sizes.tolist()))
 
 
 def _check_labels(labels: Any, label_type: np.dtype[Any]) -> None:
     """Refuse labels that are not distinct or do not survive the conversion to an array of their type."""
-    types, is_text = LABELS.get(label_type.kind, ()), label_type.kind == "U"
+    types, is_text = LABEL_TYPES.get(label_type.kind, ()), label_type.kind == "U"
     require(isinstance(labels, list) and labels and all(type(label) in types for label in labels))
-    require(not is_text or 4 * len(labels) * max(map(len, labels)) <= LARGEST_LABELS)
+    require(not is_text or 4 * len(labels) * max(map(len, labels)) <= MAX_LABEL_BYTES)
     array = np.array(labels, dtype=str if is_text else label_type)
     require(array.dtype.kind != "f" or np.isfinite(array).all())
     require(array.tolist() == labels and len(set(labels)) == len(labels))

@@ -176,7 +176,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
     low, high = (100 * end for end in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
     lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
-    return lines + _weaknesses(folds.answers, calibration.expected_accuracy, inputs)
+    return lines + _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
 
 
 def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:

@@ -11,11 +11,11 @@ from imprint.aggregators._base import Aggregator
 from imprint.backbones import Backbone, Preprocess
 from imprint.backbones.record import read_weights
 from imprint.calibration import Calibration
-from imprint.calibration.calibration import SMALLEST_PROBABILITY
+from imprint.calibration.calibration import MIN_PROBABILITY
 from imprint.core.errors import ParameterError
 from imprint.export import MARK, Portable
 from imprint.head import Decider
-from imprint.tags.calibration import LARGEST_LOGIT, TagCalibration
+from imprint.tags.calibration import MAX_LOGIT, TagCalibration
 
 PICTURES, EMBEDDINGS = "pictures", "embeddings"
 SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
@@ -174,13 +174,13 @@ def _calibrated_tags(g: Graph, S: str, calibration: TagCalibration) -> str:
     """The same computation as `TagCalibration.probabilities`."""
     scaled = g.add("Mul", g.cast(S, np.float64), g.constant(calibration.slopes, np.float64))
     logits = g.add("Add", scaled, g.constant(calibration.offsets, np.float64))
-    limits = [g.constant(limit, np.float64) for limit in (-LARGEST_LOGIT, LARGEST_LOGIT)]
+    limits = [g.constant(limit, np.float64) for limit in (-MAX_LOGIT, MAX_LOGIT)]
     return g.add("Sigmoid", g.add("Clip", logits, *limits))
 
 
 def _calibrated(g: Graph, P: str, calibration: Calibration, n_classes: int) -> str:
     """The same computation as `Calibration.probabilities`."""
-    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST_PROBABILITY, np.float64)))
+    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(MIN_PROBABILITY, np.float64)))
     tempered = g.add("Softmax", g.add("Div", logs, g.constant(calibration.temperature, np.float64)), axis=1)
     scaled = g.add("Mul", tempered, g.constant(1 - calibration.floor, np.float64))
     return g.add("Add", scaled, g.constant(calibration.floor / n_classes, np.float64))

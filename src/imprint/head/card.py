@@ -8,11 +8,11 @@ from imprint.head.decider import Decider
 from imprint.modalities import modality
 
 HEADING = "# Model card"
-LISTED_CLASSES = 30  # the largest number of classes that the Markdown lists one by one
+MAX_LISTED_CLASSES = 30  # the largest number of classes that the Markdown lists one by one
 PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
 """The names of the tasks on the Hugging Face hub."""
 
-USE = """## How to use it
+USAGE = """## How to use it
 
 ```console
 $ imprint predict {file} INPUT --unknown 0.05
@@ -58,7 +58,7 @@ class ModelCard:
     def markdown(self, file: str = "model.imprint") -> str:
         """The card in the form that the Hugging Face hub reads: YAML front matter, then Markdown."""
         limit = CALIBRATED if self.calibrated else NOT_CALIBRATED
-        return "\n".join([*self._front_matter(), "", *self._summary(), "", USE.format(file=file), LIMITS + limit])
+        return "\n".join([*self._front_matter(), "", *self._summary(), "", USAGE.format(file=file), LIMITS + limit])
 
     def _front_matter(self) -> list[str]:
         pipeline = PIPELINES.get(self.modality)
@@ -94,10 +94,10 @@ class ModelCard:
         lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
         lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
-        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:LISTED_CLASSES]]
+        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:MAX_LISTED_CLASSES]]
         lines += [f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)]
-        if (more := len(self.classes) - LISTED_CLASSES) > 0:
-            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED_CLASSES:]):,} |"]
+        if (more := len(self.classes) - MAX_LISTED_CLASSES) > 0:
+            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[MAX_LISTED_CLASSES:]):,} |"]
         return lines
 
 

@@ -18,14 +18,14 @@ from imprint.normalisers._base import Normaliser
 if TYPE_CHECKING:
     from imprint.head.head import Head
 
-SCORES_AT_ONCE = 2**24  # the maximum number of scores in memory if only the winners are needed
+MAX_SCORES = 2**24  # in memory at once, if only the winners or p-values are needed
 
 
 @dataclass(frozen=True, eq=False)
 class Decider:
     """Classifies embeddings: `Head`, `TagHead` for tags, and `PretrainedHead` for pre-trained and new classes.
 
-    The aggregator computes scores from normalised queries and from what it prepared once from the proxies.
+    The aggregator computes scores from normalised queries and from `prepared`, which it computes once from the proxies.
     """
 
     tags: ClassVar[bool] = False  # whether an input may have several of the classes, or none
@@ -148,7 +148,7 @@ class Decider:
         return self._in_blocks(Q, p_values)
 
     def _in_blocks(self, Q: Any, answer: Callable[[Any], Any]) -> Any:
-        rows = max(1, SCORES_AT_ONCE // len(self))
+        rows = max(1, MAX_SCORES // len(self))
         return joined([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
 
     def evidence(self, x: Array) -> Array:
@@ -158,8 +158,8 @@ class Decider:
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
 
 
-def check_label_types(subject: str, of_data: Any, of_model: Any) -> None:
+def check_label_types(subject: str, data_dtype: Any, model_dtype: Any) -> None:
     """Refuse text labels for a model of numbers, and numbers for one of texts; `subject` begins the error."""
-    data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (of_data, of_model))
+    data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (data_dtype, model_dtype))
     if data != model:
         raise ParameterError(f"{subject} {data} labels, the model {model} labels.")

@@ -58,7 +58,8 @@ class Head(Decider):
         order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
         rows = dict(zip(present.tolist(), split_rows(rows_at(X, order), sizes)))
         weights = {} if weight is None else dict(zip(rows, split_rows(np.asarray(weight)[order], sizes)))
-        known, states = set(rows).intersection(self.labels), self.states
+        states = self.states
+        known = set(rows).intersection(self.labels)
         if known:
             states = tuple(
                 self.method.extend(state, rows[label], self.seed, label, weights.get(label)) if label in rows else state
@@ -98,7 +99,7 @@ class Head(Decider):
         """The normalised proxies, sorted by class."""
         order = sorted(range(len(self)), key=self.labels.__getitem__)
         summaries = [self.states[i].summary for i in order]
-        return with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
+        return build_proxies(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
@@ -135,16 +136,17 @@ class Head(Decider):
 
         Only the proxies of new classes are computed, because the proxies of a class depend only on that class.
         """
-        then = dict(zip(ancestor.labels, ancestor.states))
-        same = {label for label, state in zip(self.labels, self.states) if then.get(label) is state}
-        removed = [i for i, label in enumerate(sorted(ancestor.labels)) if label not in same]
+        earlier = dict(zip(ancestor.labels, ancestor.states))
+        unchanged = {label for label, state in zip(self.labels, self.states) if earlier.get(label) is state}
+        removed = [i for i, label in enumerate(sorted(ancestor.labels)) if label not in unchanged]
         summaries = [state.summary for state in self.sorted_states()]
         sizes = [len(rows) for rows in self.method.generator.proxies(summaries)]
-        added = [i for i, label in enumerate(sorted(self.labels)) if label not in same]
-        new, proxies = [summaries[i] for i in added], None
-        if new:
-            alone = with_mass(new, *self.method.weights(new, range(len(new)), self.dtype))
-            proxies = self.on_device(alone._replace(labels=np.array(added)[alone.labels]))
+        added = [i for i, label in enumerate(sorted(self.labels)) if label not in unchanged]
+        proxies = None
+        if added:
+            new = [summaries[i] for i in added]
+            new_proxies = build_proxies(new, *self.method.weights(new, range(len(new)), self.dtype))
+            proxies = self.on_device(new_proxies._replace(labels=np.array(added)[new_proxies.labels]))
         labels = np.repeat(np.arange(len(sizes)), sizes)
         mass = _per_proxy(summaries, sizes, "mass")
         return Change(ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass)
@@ -160,8 +162,8 @@ class Head(Decider):
         return self.folds.calibration
 
 
-def with_mass(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
-    """Proxies from their weights and the number of proxies of each class."""
+def build_proxies(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
+    """Proxies from the states of the classes, the weights of all proxies, and the number of proxies of each class."""
     mass, spread = (_per_proxy(summaries, sizes, name) for name in PROXY_DEFAULTS)
     return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
 

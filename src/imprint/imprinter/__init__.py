@@ -2,7 +2,6 @@
 
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.model import Imprinter
-from imprint.imprinter.predictor import Guess
-from imprint.imprinter.state import Reason
+from imprint.imprinter.state import Guess, Reason
 
 __all__ = ["Embedded", "Guess", "Imprinter", "Reason"]

@@ -18,15 +18,15 @@ from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import Nesting
 from imprint.embeddings import EmbeddingProgress, embed
 from imprint.head import Head
-from imprint.imprinter.items import BLANK, Embedded, GivenInputs, given_split, notices
+from imprint.imprinter.items import BLANK_REASON, Embedded, PythonInputs, notices, split_of_values
 from imprint.modalities import Modality, modality
 from imprint.modalities.embedding import matrix
 from imprint.tags import TagHead
 
 Report = Callable[[EmbeddingProgress], object]
-ROWS = "embeddings"  # instead of the name of a backbone: the inputs are embeddings
-CRITICAL = 2.0  # standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %
-TITLE = "the class name"  # the caption of the row of a class name, followed by its words
+NO_BACKBONE = "embeddings"  # instead of the name of a backbone, for a model whose inputs are embeddings
+CRITICAL_DEVIATIONS = 2.0  # by which the mean rank of the class names must be better than chance: one-sided, 2.3 %
+NAME_CAPTION = "the class name"  # the caption of the row of a class name, followed by its words
 
 
 class DeferredBackbone:
@@ -59,7 +59,7 @@ class BackboneEmbedder:
     @cached_property
     def backbone(self) -> backbones.Backbone:
         """The loaded backbone."""
-        if self.spec is None or self.spec == ROWS:
+        if self.spec is None or self.spec == NO_BACKBONE:
             raise ParameterError("This model reads embeddings; it has no backbone.")
         return backbones.load(self.spec, self.device, self.threads)
 
@@ -74,15 +74,15 @@ class BackboneEmbedder:
     @property
     def kind(self) -> Modality:
         """The modality of the inputs that it reads."""
-        return modality("embedding" if self.spec == ROWS else str(self.reader.modality))
+        return modality("embedding" if self.spec == NO_BACKBONE else str(self.reader.modality))
 
     def choose(self, kind: Modality) -> None:
         """Choose the default backbone for some data if none was named; refuse data that the backbone does not read."""
         if self.spec is None:
-            self.spec = backbones.default(kind.name) if kind.needs_backbone else ROWS
+            self.spec = backbones.default(kind.name) if kind.needs_backbone else NO_BACKBONE
         if self.kind != kind:
-            named = "This model" if self.spec == ROWS else self.reader.record.name
-            raise ParameterError(f"{named} reads {self.kind.plural} and the data are {kind.plural}.")
+            subject = "This model" if self.spec == NO_BACKBONE else self.reader.record.name
+            raise ParameterError(f"{subject} reads {self.kind.plural} and the data are {kind.plural}.")
 
     def origin(self) -> dict[str, Any]:
         """What a model file states about the backbone: its name, fingerprint and record."""
@@ -117,7 +117,7 @@ class BackboneEmbedder:
         """The option `tree` of `datasets.load`: how to read nested folders, given the classes of a model."""
         return [str(label) for label in classes] if self.tree is None else self.tree
 
-    def labelled(
+    def embed_labelled(
         self, data: Any, labels: Any = None, progress: Report | None = None, classes: Iterable[Any] = ()
     ) -> Embedded:
         """The embeddings of labelled data; see `Imprinter.embed`. A pair (items, labels) may be one argument."""
@@ -133,39 +133,38 @@ class BackboneEmbedder:
         rows = self._rows(split, progress)
         if missing := set(() if split.tags else split.classes).difference(rows.labels):
             label = min(missing)
-            if all(skipped.reason == BLANK for skipped in rows.skipped):
+            if all(skipped.reason == BLANK_REASON for skipped in rows.skipped):
                 raise ImprintError(f"Every text of the class {label!r} is blank; give others, or leave the class out.")
             failure = f"{rows.skipped[0].name}: {rows.skipped[0].reason}"
             raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {failure}.")
-        blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
+        blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK_REASON]
         sentences = tuple(notices(split, rows, blank, self.reader if split.kind.needs_backbone else None))
         if split.kind.typed:  # exemplars show the words of texts
             captions = split.captions
             rows = rows._replace(names=[captions[i] for i in rows.readable.tolist()])
         return rows._replace(notices=sentences, skipped=tuple(s for s in rows.skipped if s not in blank))
 
-    def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
+    def embed_unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
         """The embeddings of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
         return items if isinstance(items, Embedded) else self._rows(self._split(items), progress)
 
     def _split(self, data: Any, labels: Any = None) -> Split:
         if not isinstance(data, Split):
-            data = given_split(data, labels, None if self.spec is None else self.kind)
+            data = split_of_values(data, labels, None if self.spec is None else self.kind)
         self.choose(data.kind)
         return data
 
     def _rows(self, split: Split, progress: Report | None) -> Embedded:
-        y, tags = split.labels if len(split.labels) else None, split.classes if split.tags else None
+        y = split.labels if len(split.labels) else None
+        tags = split.classes if split.tags else None
         if not split.kind.needs_backbone:
             return Embedded(matrix(split.inputs), split.names, (), y, tags=tags)
-        texts = split.kind.typed and not isinstance(split.inputs, FileInputs | GivenInputs)
-        rows = embed(
-            self.reader,
-            replace(split, inputs=GivenInputs(split.kind, split.inputs)) if texts else split,
-            folder=None if isinstance(self.cache, bool) else Path(self.cache),
-            progress=progress,
-            remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
-        )
+        is_python = isinstance(split.inputs, PythonInputs)
+        if split.kind.typed and not is_python and not isinstance(split.inputs, FileInputs):
+            split = replace(split, inputs=PythonInputs(split.kind, split.inputs))  # skips blank texts
+        folder = None if isinstance(self.cache, bool) else Path(self.cache)
+        remember = self.cache is not False and not is_python
+        rows = embed(self.reader, split, folder=folder, progress=progress, remember=remember)
         names = [split.names[i] for i in rows.index.tolist()]
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)
 
@@ -176,9 +175,10 @@ def words_of(label: object) -> str:
     >>> words_of("card_arrival"), words_of("CardArrival"), words_of("HTTPError"), words_of("lost-card2")
     ('card arrival', 'card arrival', 'HTTP error', 'lost card2')
     """
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", re.sub(r"[_\-./]+", " ", str(label)))
-    parts = [word if word.isupper() and len(word) > 1 else word.lower() for word in spaced.split()]
-    return " ".join(parts) or str(label)
+    spaced = re.sub(r"[_\-./]+", " ", str(label))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", spaced)
+    words = [word if word.isupper() and len(word) > 1 else word.lower() for word in spaced.split()]
+    return " ".join(words) or str(label)
 
 
 @dataclass(frozen=True)
@@ -193,26 +193,26 @@ class ClassNames:
     wording: Mapping[str, str]
 
     @classmethod
-    def of(cls, given: Any) -> "ClassNames":
-        """The value of `Imprinter(names=given)`."""
-        if given is None or isinstance(given, bool):
-            return cls(given, {})
-        if isinstance(given, Mapping) and all(isinstance(text, str) and text.strip() for text in given.values()):
-            return cls(True, {str(label): text for label, text in given.items()})
+    def of(cls, names: Any) -> "ClassNames":
+        """From the parameter `names` of `Imprinter`."""
+        if names is None or isinstance(names, bool):
+            return cls(names, {})
+        if isinstance(names, Mapping) and all(isinstance(text, str) and text.strip() for text in names.values()):
+            return cls(True, {str(label): text for label, text in names.items()})
         raise ParameterError("Imprinter(names=...): names must be True, False, None, or a dict from label to wording.")
 
     def rows(self, labels: Sequence[Any], backbone: backbones.Backbone) -> Embedded:
         """One row for each label: the embedding of its words."""
         texts = [self.wording.get(str(label), words_of(label)) for label in labels]
-        titles = [f"{TITLE}, {text!r}" for text in texts]
-        return Embedded(backbone.embed_names(texts), titles, (), np.array(list(labels)))
+        captions = [f"{NAME_CAPTION}, {text!r}" for text in texts]
+        return Embedded(backbone.embed_names(texts), captions, (), np.array(list(labels)))
 
     def examples(self, embedder: BackboneEmbedder, rows: Embedded, empty: Head | TagHead) -> Embedded | None:
-        """One row for each class of some examples; None if the names do not serve as examples.
+        """The embedding of each class name; None if the names do not serve as examples.
 
-        By default they do if they agree with the examples: a model of the examples alone, fitted from the `empty` head,
-        ranks all classes for each name. For names without meaning, the rank of the right class is uniform, so the mean
-        of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
+        By default, they serve if they agree with the examples `rows`. A model of the examples alone, fitted from the
+        `empty` head, ranks all classes for each name. If names have no meaning, the rank of the right class is uniform.
+        The mean of C ranks, scaled to 0..1, then has the mean 1/2 and the variance 1 / (12 C).
         """
         if self.use is False or (self.use is None and not embedder.kind.typed):
             return None
@@ -223,11 +223,11 @@ class ClassNames:
         scores = np.asarray(head.scores(names.X.astype(rows.X.dtype, copy=False)))
         scores = scores[:, np.searchsorted(head.classes, np.asarray(names.y))]
         ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
-        return names if ranks.mean() < 0.5 - CRITICAL / np.sqrt(12 * len(ranks)) else None
+        return names if ranks.mean() < 0.5 - CRITICAL_DEVIATIONS / np.sqrt(12 * len(ranks)) else None
 
 
-def joined(rows: Embedded, names: Embedded) -> Embedded:
-    """The examples followed by the names."""
+def append_names(rows: Embedded, names: Embedded) -> Embedded:
+    """The examples, followed by one row for each class name."""
     name_labels = np.asarray(names.y) if rows.tags is None else single_labels(names.labels)
     X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
     y = np.concatenate([np.asarray(rows.y), name_labels])

@@ -17,20 +17,20 @@ from imprint.embeddings import Skipped
 from imprint.modalities import Modality, family, modality, of_file, read_file
 from imprint.modalities.embedding import matrix
 
-BLANK = "the text is empty"
+BLANK_REASON = "the text is empty"  # why a blank text is skipped
 LABEL_COLUMNS = ("label", "labels", "category", "target", "y")
 INPUT_COLUMNS = {"text": "text", "image": "image", "picture": "image", "audio": "sound", "sound": "sound"}
 """Columns of a table that hold the inputs, and their modality."""
-NAMED = 5  # inputs that one notice names
-TOLERANCE = 1e-5  # of the largest value: rows of equal inputs differ by rounding only
-UNLABELLED = -1  # the label that many libraries give to rows without one
+MAX_NAMED = 5  # inputs that one notice names
+TOLERANCE = 1e-5  # relative to the largest value: rows of equal inputs differ by rounding
+MISSING_LABEL = -1  # the label that many libraries give to rows without one
 COMMON_ENGLISH = "the and of to in is it for that with on was are this have not you what how my can i"
 COMMON_FOREIGN = (
     "der die das und ist nicht ein eine ich mit für auf den von zu wie mein le la les et est une des que pas je pour "
     "dans du avec mon el los las es un una por con para como mi il che di è per non sono come het een van niet ik "
     "de o os um uma não com och är att det som inte jag på"
 )
-ENGLISH, FOREIGN = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.split())
+ENGLISH_WORDS, FOREIGN_WORDS = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.split())
 WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -46,7 +46,7 @@ class Embedded(NamedTuple):
 
     @property
     def readable(self) -> Array:
-        """The indices of the rows among all inputs of `look`, which lists the others in `skipped`.  # (n,)"""
+        """The index of each row among all inputs, including those in `skipped`.  # (n,)"""
         return np.delete(np.arange(len(self.X) + len(self.skipped)), [skipped.index for skipped in self.skipped])
 
     @property
@@ -55,7 +55,7 @@ class Embedded(NamedTuple):
         return np.unique(np.asarray(self.y)).tolist() if self.tags is None else list(self.tags)
 
 
-class GivenInputs:
+class PythonInputs:
     """Python values as inputs of one modality, converted on access; a blank text is unreadable, as a blank file is."""
 
     def __init__(self, kind: Modality, values: Inputs):
@@ -74,19 +74,19 @@ class GivenInputs:
             return self.kind.read(read_file(value))
         item = self.kind.convert(value)
         if self.kind.typed and not str(item).strip():
-            raise UnreadableInput("a text", BLANK)
+            raise UnreadableInput("a text", BLANK_REASON)
         return item
 
 
-def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
-    """Values, and perhaps their labels, as a split; `kind` is the modality of the model, None if not yet known."""
+def split_of_values(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
+    """Python values, and perhaps their labels, as a split; without a `kind`, the values determine the modality."""
     if isinstance(values, Mapping) or hasattr(values, "column_names") or hasattr(values, "columns"):
-        values, labels, kind = _of_table(values, labels, kind)
+        values, labels, kind = _table_inputs(values, labels, kind)
     values = _column(values)
-    kind = kind or _kind_of(values)
+    kind = kind or _infer_modality(values)
     items = kind.listed(values)
     names = [kind.name_of(value, i) for i, value in enumerate(items)]
-    inputs = items if not kind.needs_backbone else GivenInputs(kind, items)
+    inputs = items if not kind.needs_backbone else PythonInputs(kind, items)
     if labels is None:
         return Split(inputs, NO_LABELS, names, (), kind.name)
     tagged = read_tags(_column(labels))
@@ -96,8 +96,8 @@ def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -
     return Split(inputs, y, names, tagged.labels if tagged else classes_of(y), kind.name, tags=tagged is not None)
 
 
-def _kind_of(values: Any) -> Modality:
-    """The modality of some values, if there is no backbone yet."""
+def _infer_modality(values: Any) -> Modality:
+    """The modality of values, from the type or the file name of the first ten."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != np.uint8:
         return modality("embedding")
     first = list(values[:10]) if isinstance(values, Sequence | np.ndarray) else [values]
@@ -113,7 +113,7 @@ def _kind_of(values: Any) -> Modality:
     return kinds[0]
 
 
-def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
+def _table_inputs(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
     """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face data set or a dict of columns."""
     names = list(table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns)
     if labels is None and (column := next((name for name in LABEL_COLUMNS if name in names), None)):
@@ -122,9 +122,9 @@ def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any,
     if column := next((name for name in INPUT_COLUMNS if name in names), None):
         return table[column], labels, kind or modality(INPUT_COLUMNS[column])
     columns = [np.asarray(_column(table[name])) for name in names]
-    if not columns or any(c.dtype.kind not in "fiu" for c in columns):
-        known, has = ", ".join(INPUT_COLUMNS), ", ".join(map(str, names))
-        raise ParameterError(f"The table has neither a column {known} nor only numbers; it has: {has}.")
+    if not columns or any(column.dtype.kind not in "fiu" for column in columns):
+        expected, present = ", ".join(INPUT_COLUMNS), ", ".join(map(str, names))
+        raise ParameterError(f"The table has neither a column {expected} nor only numbers; it has: {present}.")
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")
 
@@ -143,26 +143,26 @@ def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: An
     kind, labels, readable = split.kind, split.labels, rows.readable
     yield from split.omissions
     if blank:
-        names = first_names([skipped.name for skipped in blank], NAMED)
+        names = first_names([skipped.name for skipped in blank], MAX_NAMED)
         yield f"Left out {count(len(blank), 'blank text')}: {names}."
-    if labels.dtype.kind in "iu" and (unlabelled := int(np.sum(labels == UNLABELLED))):
-        have = f"{kind.count(unlabelled)} {'has' if unlabelled == 1 else 'have'}"
-        yield f"{have} the label -1, which often means 'no label'; here it is a class like the others."
-    piped = [label for label in split.classes if isinstance(label, str) and "|" in label.strip("|")]
-    if piped and not split.tags and split.origin:  # the data are a file
-        shown = printable(piped[0], 60)
-        yield f"Labels such as {shown!r} are one class each; --separator '|' (separator='|') reads them as tags."
+    if labels.dtype.kind in "iu" and (unlabelled := int(np.sum(labels == MISSING_LABEL))):
+        subject = f"{kind.count(unlabelled)} {'has' if unlabelled == 1 else 'have'}"
+        yield f"{subject} the label -1, which often means 'no label'; here it is a class like the others."
+    with_pipe = [label for label in split.classes if isinstance(label, str) and "|" in label.strip("|")]
+    if with_pipe and not split.tags and split.origin:  # the data are a file
+        example = printable(with_pipe[0], 60)
+        yield f"Labels such as {example!r} are one class each; --separator '|' (separator='|') reads them as tags."
     if kind.typed:
-        yield from _about_texts([split.inputs[i] for i in readable.tolist()], backbone)
+        yield from _text_notices([split.inputs[i] for i in readable.tolist()], backbone)
     pairs = conflicts(rows.X, labels[readable])
-    for pair in readable[np.array(pairs[:NAMED], dtype=np.intp)].tolist():
+    for pair in readable[np.array(pairs[:MAX_NAMED], dtype=np.intp)].tolist():
         first, second = (f"{printable(split.names[i])} ({printable(labels[i], 60)})" for i in pair)
         yield f"The same {kind.noun} has two labels: {first} and {second}."
-    if len(pairs) > NAMED:
-        yield f"{len(pairs) - NAMED:,} more pairs of equal {kind.plural} have two labels; see imprint check."
+    if len(pairs) > MAX_NAMED:
+        yield f"{len(pairs) - MAX_NAMED:,} more pairs of equal {kind.plural} have two labels; see imprint check."
 
 
-def _about_texts(texts: Sequence[str], backbone: Any) -> Iterator[str]:
+def _text_notices(texts: Sequence[str], backbone: Any) -> Iterator[str]:
     """Sentences about texts that the backbone truncates, or that are not in its language."""
     name, tokens = backbone.record.name, backbone.record.tokens
     long = [text for text in texts if tokens is not None and len(text) > tokens]  # a token has at least one character
@@ -188,8 +188,8 @@ def is_foreign(text: str) -> bool:
     letters = "".join(words)
     if letters and sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) < len(letters) / 2:
         return True
-    foreign = sum(word in FOREIGN for word in words)
-    return foreign >= 2 and foreign > sum(word in ENGLISH for word in words)
+    foreign = sum(word in FOREIGN_WORDS for word in words)
+    return foreign >= 2 and foreign > sum(word in ENGLISH_WORDS for word in words)
 
 
 def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
@@ -206,6 +206,6 @@ def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
     projection: Array = np.random.default_rng(0).normal(size=(X.shape[1],))
     order = np.argsort(X @ projection.astype(X.dtype), kind="stable")
     first, second = order[:-1], order[1:]
-    differ = np.flatnonzero(y[first] != y[second])
-    near = [k for k in differ.tolist() if np.abs(X[first[k]] - X[second[k]]).max() <= limit]
-    return sorted((int(min(first[k], second[k])), int(max(first[k], second[k]))) for k in near)
+    differ = y[first] != y[second]
+    pairs = np.sort(np.stack([first, second], axis=1)[differ], axis=1).tolist()
+    return sorted((i, j) for i, j in pairs if np.abs(X[i] - X[j]).max() <= limit)

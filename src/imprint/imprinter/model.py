@@ -16,7 +16,7 @@ from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
 from imprint.head import Decider, Head
-from imprint.imprinter.embedder import ROWS, BackboneEmbedder, ClassNames, Report, joined, words_of
+from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder, ClassNames, Report, append_names, words_of
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.state import ExemplarsByClass, ImprinterState, method_parts
@@ -26,7 +26,7 @@ from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
 from imprint.tags import new_head
 from imprint.tags.head import default_method
 
-DEFAULT = "kernel"
+DEFAULT_RECIPE = "kernel"
 
 
 class Imprinter(Predictor):
@@ -81,24 +81,26 @@ class Imprinter(Predictor):
         **parts: Any,
     ):
         calibrate, seed = parts.pop("calibrate", True), parts.pop("random_state", 0)
-        switches: list[tuple[str, Any, Any, str]] = [
+        typed: list[tuple[str, Any, Any, str]] = [
             ("calibrate", calibrate, bool, "True or False"),
             ("tree", tree, bool | None, "True, False or None"),
             ("cache", cache, bool | str | os.PathLike, "True, False or a folder"),
         ]
-        for name, value, types, rule in switches:
+        for name, value, types, rule in typed:
             if not isinstance(value, types):
                 raise ParameterError(f"Imprinter({name}={value!r}): {name} must be {rule}.")
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        method = recipes.describe(recipe or DEFAULT).parts()
+        method = recipes.describe(recipe or DEFAULT_RECIPE).parts()
         self._strategy = None if keep_head is False else "margin" if keep_head is True else keep_head
         if self._strategy is not None:
             backbone = backbone or backbones.default("image")
             method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
-        self._method, self._method_chosen = Method.of(**{**method, **parts}), recipe is not None or bool(parts)
-        self._seed, self._calibrate = check_int("Imprinter", "random_state", seed, minimum=0), calibrate
+        self._method = Method.of(**{**method, **parts})
+        self._method_chosen = recipe is not None or bool(parts)
+        self._seed = check_int("Imprinter", "random_state", seed, minimum=0)
+        self._calibrate = calibrate
         self._names = ClassNames.of(names)
         self.embedder = BackboneEmbedder(backbone, cache, device, threads)
         self.embedder.tree = tree
@@ -122,7 +124,7 @@ class Imprinter(Predictor):
         """
         if isinstance(data, Embedded):
             return data
-        rows = self.embedder.labelled(data, y, progress, classes)
+        rows = self.embedder.embed_labelled(data, y, progress, classes)
         for sentence in rows.notices:
             warnings.warn(sentence, DataWarning, stacklevel=3)
         return rows
@@ -132,13 +134,12 @@ class Imprinter(Predictor):
         rows, method = self.embed(data, y, progress=progress), self._method
         if rows.tags is not None:
             if self._strategy is not None:
-                raise ParameterError(
-                    "fit(data): keep_head is for one class per input, not for tags; leave keep_head out."
-                )
+                rule = "keep_head is for one class per input, not for tags; leave keep_head out"
+                raise ParameterError(f"fit(data): {rule}.")
             method = method if self._method_chosen else default_method()
-        without_names = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
-        names = self._names.examples(self.embedder, rows, without_names)
-        self._fit(rows if names is None else joined(rows, names), method, names is not None)
+        empty = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
+        names = self._names.examples(self.embedder, rows, empty)
+        self._fit(rows if names is None else append_names(rows, names), method, names is not None)
         if not isinstance(data, Embedded):
             warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
         return self
@@ -169,7 +170,7 @@ class Imprinter(Predictor):
         rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
         new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
-            rows = joined(rows, self._names.rows(sorted(new), self.backbone))
+            rows = append_names(rows, self._names.rows(sorted(new), self.backbone))
         compare_and_set(self, "_state", lambda state: state.with_rows(rows))
         return self
 
@@ -202,16 +203,18 @@ class Imprinter(Predictor):
         device: str = "cpu",
         threads: int | None = None,
     ) -> Self:
-        """Read a model written by `save`; refused if the backbone here is not the one that it was fitted with.
+        """Read a model written by `save`; raises `FileError` if the backbone is not the one that it was fitted with.
 
-        `backbone` names the new path of a backbone file that has moved. A backbone that has to be imported or
-        downloaded to compute its fingerprint must be named, too.
+        `backbone` is the new path of a backbone file that has moved. It is also required if the backbone has to be
+        imported or downloaded to compute its fingerprint.
         """
         document, arrays = container.read(path)
         state = ImprinterState.from_parts(document, arrays, path)
         with container.reading(path):
             origin = document.get("backbone")
-            spec, fingerprint = (ROWS, "") if origin is None else (str(origin["spec"]), str(origin["fingerprint"]))
+            spec, fingerprint = (
+                (NO_BACKBONE, "") if origin is None else (str(origin["spec"]), str(origin["fingerprint"]))
+            )
         self = cls(backbone or spec, cache=cache, device=device, threads=threads)
         if origin is not None:
             self.embedder.check_origin(path, spec, fingerprint, named=backbone is not None)
@@ -237,10 +240,10 @@ class Imprinter(Predictor):
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
         """Load a model, and save it when the block ends without an error; other writers of the file wait."""
-        real = Path(path).resolve()  # links to one file are one model
-        if not real.is_file():
+        target = Path(path).resolve()  # links to one file are one model
+        if not target.is_file():
             container.read(path)  # raises the error for this case
-        with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
+        with exclusive(target.with_name(f".{target.name}.lock"), remove=True):
             self = cls.load(path, **options)
             yield self
             self.save(path)

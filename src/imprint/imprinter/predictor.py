@@ -1,7 +1,7 @@
 """Predictions, explanations and the properties of a fitted `Imprinter`."""
 
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from imprint.head import Decider
 from imprint.head.card import ModelCard
 from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.state import ImprinterState, Reason, reasons
+from imprint.imprinter.state import Guess, ImprinterState, Reason, reasons
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import PretrainedHead
 from imprint.tags import TagHead
@@ -25,14 +25,7 @@ from imprint.tags import TagHead
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
 
-SHOWN_CLASSES = 20  # in a notebook
-
-
-class Guess(NamedTuple):
-    """A class and its probability."""
-
-    label: Any
-    probability: float
+MAX_SHOWN_CLASSES = 20  # in a notebook
 
 
 class Predictor:
@@ -58,7 +51,9 @@ class Predictor:
         facts = {"backbone": self.embedder.spec or "the default for the data"}
         if self.fitted:
             facts["method"] = str(self.state.head.imprinted.method)
-            facts["classes"] = first_names([printable(label, 40) for label in self.classes_.tolist()], SHOWN_CLASSES)
+            facts["classes"] = first_names(
+                [printable(label, 40) for label in self.classes_.tolist()], MAX_SHOWN_CLASSES
+            )
         if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
             low, high = self.expected_interval_
             facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
@@ -101,8 +96,8 @@ class Predictor:
 
     @property
     def measure(self) -> str:
-        """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
-        (the contribution of a proxy to the score of the predicted class)."""
+        """The meaning of the values of `why`: a `similarity` (more is nearer), a `distance` (less is nearer), or a
+        `weight` (the contribution of a proxy to the score of the predicted class)."""
         return self.state.head.aggregator.measure
 
     @property
@@ -120,7 +115,7 @@ class Predictor:
 
         Inputs that cannot be read have no row and are listed in `skipped`. `predict` refuses them.
         """
-        rows = self.embedder.unlabelled(items, progress)
+        rows = self.embedder.embed_unlabelled(items, progress)
         if self.fitted and len(rows.X):
             check_width(rows.X, self.state.head.proxies.weights.shape[1])
         return rows
@@ -177,7 +172,7 @@ class Predictor:
         """
         head = self.state.head
         if not isinstance(items, Embedded):
-            warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, of_known=True)
+            warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, known_only=True)
         return head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
@@ -215,15 +210,16 @@ def predictions(
     level: int | None = None,
     with_doubt: bool = False,
 ) -> list[dict[str, Any]]:
-    """What `imprint predict --json`, the page and its API answer for each row, in JSON types.
+    """The answer of `imprint predict --json`, the page and its API for each row, in JSON types.
 
-    The p-value `known` is None if the model is not calibrated. `label` is None if `known` is below `unknown`. In a
-    tree, `node` is then the deepest node that is still likely, and `level` asks for the nodes at that level. For tags,
-    `labels` lists the predicted labels, the most probable first. `with_doubt` adds `doubt`, None if there is none.
+    The p-value `known` is None if the model is not calibrated. `label` is None if `known` is below `unknown`; in a
+    tree, `node` is then the deepest node that is still likely. With `level`, the answers are nodes at that level. For
+    tags, `labels` lists the predicted labels, the most probable first. `with_doubt` adds `doubt`, which may be None.
     """
-    Q, tree = rows.X.astype(head.imprinted.dtype, copy=False), head.tree()
-    S = head.scores(Q)
-    P, doubt = head.probabilities(S), head.doubt(Q) if with_doubt or head.calibrated else None
+    Q = rows.X.astype(head.imprinted.dtype, copy=False)
+    S, tree = head.scores(Q), head.tree()
+    P = head.probabilities(S)
+    doubt = head.doubt(Q) if with_doubt or head.calibrated else None
     known, nodes = list[float | None]([None] * len(Q)), None
     if head.calibrated or unknown is not None:
         p_values = head.calibration.p_values(S, doubt)
@@ -231,13 +227,14 @@ def predictions(
         if unknown is not None and tree.grouped_levels:
             nodes = [node and node._asdict() for node in tree.instead(P, p_values, unknown, level)]
     labels, P = (head.classes.tolist(), P) if level is None else tree.at(P, level)
-    order, has_label = np.argsort(-P, axis=1, kind="stable"), head.predict(Q) if head.tags else None
+    order = np.argsort(-P, axis=1, kind="stable")
+    has_label = head.predict(Q) if head.tags else None
     answers = []
     for i, (path, p_value) in enumerate(zip(rows.names, known)):
-        best = [{"label": labels[c], "probability": float(P[i, c])} for c in order[i, :top].tolist()]
+        guesses = [{"label": labels[c], "probability": float(P[i, c])} for c in order[i, :top].tolist()]
         rejected = unknown is not None and p_value is not None and p_value < unknown
-        answer = {"path": path, "label": None if rejected else best[0]["label"]}
-        answer |= {"probability": best[0]["probability"], "known": p_value, "top": best}
+        answer = {"path": path, "label": None if rejected else guesses[0]["label"]}
+        answer |= {"probability": guesses[0]["probability"], "known": p_value, "top": guesses}
         if has_label is not None:
             columns = [] if rejected else [c for c in order[i].tolist() if has_label[i, c]]
             answer["labels"] = [{"label": labels[c], "probability": float(P[i, c])} for c in columns]

@@ -17,19 +17,26 @@ from imprint.core.types import Array
 from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
 from imprint.head import Decider, Head, check_label_types
 from imprint.head.card import ModelCard, model_card
-from imprint.imprinter.embedder import ROWS, BackboneEmbedder
+from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
-from imprint.tags.head import renamed
+from imprint.tags.head import without_label
 
-BLOCK = 1024  # proxies compared with the inputs of a class at once
-SMALL = 1 << 18  # distances up to which comparing all pairs is faster than preparing a neighbour search
+PROXY_BLOCK = 1024  # proxies that are compared with the inputs of a class at once
+MAX_COMPARED_PAIRS = 1 << 18  # up to this number, comparing all pairs is faster than preparing a neighbour search
 STRATEGY_RECIPES = {"qi": "qi2018", "done": "hosoda2024"}
 """The published methods that define a strategy; `done` matches proxies to the weights of the head."""
+
+
+class Guess(NamedTuple):
+    """A class and its probability."""
+
+    label: Any
+    probability: float
 
 
 class Reason(NamedTuple):
@@ -85,9 +92,10 @@ class ImprinterState(NamedTuple):
     def without(self, label: Any) -> Self:
         """The state without a class, or without the classes below a node of the tree."""
         head, width = self.head.without(label), self.head.imprinted.width or 0
-        stored, moved = dict[Any, Exemplars](), list[tuple[str, Exemplars]]()
+        stored: dict[Any, Exemplars] = {}
+        moved: list[tuple[str, Exemplars]] = []
         for label_set, exemplars in self.exemplars.items():
-            rest = renamed(label_set, label) if head.tags else label_set
+            rest = without_label(label_set, label) if head.tags else label_set
             if rest == label_set:
                 stored[label_set] = exemplars
             elif rest is not None:  # exemplars of label sets with this label move to the sets without it
@@ -139,17 +147,18 @@ def method_parts(
     call = f"Imprinter(keep_head={strategy!r})"
     if strategy not in STRATEGIES:
         raise unknown("way to keep the head", strategy, STRATEGIES)
-    if spec == ROWS:
+    if spec == NO_BACKBONE:
         raise ParameterError(f"{call}: embeddings come without a network, so there is no head to keep.")
     backbones.head(spec)
     if strategy in STRATEGY_RECIPES:
-        other = ["recipe"] if recipe is not None else [name for name in parts if name != "generator"]
-        if other:
-            raise ParameterError(f"{call}: this strategy is a complete method; it takes no {other[0]}.")
+        unsupported = ["recipe"] if recipe is not None else [name for name in parts if name != "generator"]
+        if unsupported:
+            raise ParameterError(f"{call}: this strategy is a complete method; it takes no {unsupported[0]}.")
     elif not calibrate:
         raise ParameterError(f"{call}: the margin is computed from held-out pictures; it needs calibrate=True.")
     method = recipes.describe(STRATEGY_RECIPES.get(strategy, recipe or "kernel")).parts()
-    method |= {"norm_post": "none"} if strategy == "done" else {}
+    if strategy == "done":
+        method["norm_post"] = "none"
     if strategy != "qi" and not generators.family.resolve(parts.get("generator", method["generator"])).points:
         raise ParameterError(f"{call}: new classes need proxies that are points, not directions.")
     return method
@@ -158,8 +167,8 @@ def method_parts(
 def _with_pretrained(new: Head, stored: dict[str, Any], spec: str, source: str | os.PathLike[str]) -> PretrainedHead:
     """The head of new classes next to the stored pre-trained classes of a backbone."""
     strategy, labels = stored["way"], stored["classes"]
-    every = PretrainedClasses.of(backbones.head(spec))
-    classes = every.without({*every.labels} - {*map(str, labels)})
+    all_classes = PretrainedClasses.of(backbones.head(spec))
+    classes = all_classes.without({*all_classes.labels} - {*map(str, labels)})
     require(strategy in STRATEGIES and labels and list(classes.labels) == labels and not {*labels} & {*new.labels})
     require(strategy != "margin" or new.folds is not None)
     if _digest(classes) != stored["digest"]:
@@ -172,14 +181,15 @@ def _digest(classes: PretrainedClasses) -> str:
 
 
 def _read_exemplars(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> ExemplarsByClass:
-    by_class, proxies, width = {}, np.bincount(head.proxies.labels), head.proxies.weights.shape[1]
-    for i, (label, of_class) in enumerate(zip(head.classes.tolist(), names, strict=True)):
-        if of_class:
+    by_class = {}
+    proxies, width = np.bincount(head.proxies.labels), head.proxies.weights.shape[1]
+    for i, (label, class_names) in enumerate(zip(head.classes.tolist(), names, strict=True)):
+        if class_names:
             X, nearest = arrays[f"{PICTURES}{i}.X"], arrays[f"{PICTURES}{i}.beside"]
-            require(X.shape == (len(of_class), width) and X.dtype.kind == "f" and np.isfinite(X).all())
+            require(X.shape == (len(class_names), width) and X.dtype.kind == "f" and np.isfinite(X).all())
             require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
-            require(((nearest >= 0) & (nearest < len(of_class))).all())
-            by_class[label] = Exemplars(tuple(map(str, of_class)), X, nearest)
+            require(((nearest >= 0) & (nearest < len(class_names))).all())
+            by_class[label] = Exemplars(tuple(map(str, class_names)), X, nearest)
     require(2 * len(by_class) == sum(name.startswith(PICTURES) for name in arrays))
     return by_class
 
@@ -199,8 +209,9 @@ def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> Exe
         elif old or len(rows):
             X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[rows])])
             names = [*(old.names if old else ()), *(new.names[i] for i in rows.tolist())]
-            inputs, blocks = head.method.norm_inf.apply(X), range(0, len(weights_of_class), BLOCK)
-            closest = np.concatenate([_closest(head, weights_of_class[i : i + BLOCK], inputs) for i in blocks])
+            inputs = head.method.norm_inf.apply(X)
+            starts = range(0, len(weights_of_class), PROXY_BLOCK)
+            closest = np.concatenate([_closest(head, weights_of_class[i : i + PROXY_BLOCK], inputs) for i in starts])
             used, nearest_used = np.unique(closest, return_inverse=True)
             chosen[label] = Exemplars(tuple(names[i] for i in used), X[used], nearest_used)
     return chosen
@@ -210,7 +221,7 @@ def _closest(head: Head, weights: Array, inputs: Array) -> Array:
     """The input nearest to each proxy; for similarities, the one with the largest inner product."""
     if not head.method.generator.points or head.method.aggregator.measure == "similarity":
         return np.asarray(np.argmax(weights @ inputs.T, axis=1))
-    if len(weights) * len(inputs) > SMALL:
+    if len(weights) * len(inputs) > MAX_COMPARED_PAIRS:
         return nearest(weights, inputs.astype(weights.dtype), 1)[1][:, 0]
     W, X = weights.astype(np.float64), inputs.astype(np.float64)
     return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))

@@ -9,7 +9,7 @@ import numpy as np
 from imprint import backbones, normalisers
 from imprint.aggregators._base import Aggregator, Facts
 from imprint.aggregators.max import facts_of_maxima, graph_of_maxima
-from imprint.calibration.calibration import SMALLEST_PROBABILITY
+from imprint.calibration.calibration import MIN_PROBABILITY
 from imprint.core.component import param
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
@@ -22,7 +22,7 @@ from imprint.kernels.scores import class_maxima, softmax
 from imprint.normalisers._base import Normaliser
 
 STRATEGIES = ("margin", "qi", "done")
-SHARE = 0.99  # of held-out pictures of new classes that must reach the margin
+MARGIN_SHARE = 0.99  # of held-out pictures of new classes, which must reach the margin
 
 
 class PretrainedClasses(NamedTuple):
@@ -78,9 +78,9 @@ class PretrainedHead(Decider):
             raise ParameterError("keep_head: the labels must be text, as the names of the network's own classes are.")
         if X.shape[1] != (width := self.pretrained.weights.shape[1]):
             raise ParameterError(f"keep_head: the rows have {X.shape[1]} columns, the network's own head {width}.")
-        if taken := sorted({*np.unique(y).tolist()} & {*self.pretrained.labels}):
+        if shared := sorted({*np.unique(y).tolist()} & {*self.pretrained.labels}):
             advice = "give the new one another name, or forget the network's first"
-            raise ParameterError(f"keep_head: {taken[0]!r} is a class of the network's own head; {advice}.")
+            raise ParameterError(f"keep_head: {shared[0]!r} is a class of the network's own head; {advice}.")
         return replace(self, imprinted=self.imprinted.learn(X, y, weight))
 
     def forget(self, label: Any) -> "PretrainedHead":
@@ -123,16 +123,17 @@ class PretrainedHead(Decider):
             held_out = [rows.rows[rows.fold == f] for label, rows in folds.held.items() if label in head]
             if sum(map(len, held_out)):
                 X = np.concatenate(held_out)
-                gaps.append(layer.scores(X, gate(old, head)).max(axis=1) - layer.scores(X, old).max(axis=1))
+                gaps.append(layer.scores(X, gate_layer(old, head)).max(axis=1) - layer.scores(X, old).max(axis=1))
         margins = np.concatenate(gaps)
-        return max(0.0, float(np.quantile(margins, 1 - SHARE, method="lower"))) if len(margins) else 0.0
+        return max(0.0, float(np.quantile(margins, 1 - MARGIN_SHARE, method="lower"))) if len(margins) else 0.0
 
     @lazy
     def proxies(self) -> Proxies:
         """The network's rows and the normalised new proxies, sorted by class."""
         new, n = self.imprinted.proxies, len(self.pretrained.labels)
         W = new.weights if self.strategy == "qi" else match_quantiles(self.pretrained.weights, new.weights)
-        mass, spread = np.concatenate([np.ones(n), new.mass]), np.concatenate([np.zeros(n), new.spread])
+        mass = np.concatenate([np.ones(n), new.mass])
+        spread = np.concatenate([np.zeros(n), new.spread])
         labels = self._indices()[np.concatenate([np.arange(n), n + new.labels])]
         order = np.argsort(labels, kind="stable")
         weights = np.concatenate([self._pretrained_layer().weights, W.astype(self.imprinted.dtype, copy=False)])
@@ -141,13 +142,14 @@ class PretrainedHead(Decider):
     @lazy
     def prepared(self) -> Any:
         """One linear layer; for the strategy `margin`, with the head that chooses among the new classes."""
-        old, new, indices, n = self._pretrained_layer(), self.imprinted, self._indices(), len(self.pretrained.labels)
+        old, new = self._pretrained_layer(), self.imprinted
+        indices, n = self._indices(), len(self.pretrained.labels)
         bias = np.empty(len(self), dtype=new.dtype)
         bias[indices[:n]] = old.bias
         bias[indices[n:]] = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
         if self.strategy != "margin":
             return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
-        weights = np.concatenate([old.weights, gate(old, new).weights])[np.argsort(indices)]
+        weights = np.concatenate([old.weights, gate_layer(old, new).weights])[np.argsort(indices)]
         return LinearLayer(weights, np.arange(len(self)), bias, new, indices[n:])
 
     def _pretrained_layer(self) -> "LinearLayer":
@@ -213,7 +215,7 @@ class LogitsWithMargin(Logits):
 
     def scores(self, Q: Array, prepared: Any) -> Array:
         S, new, columns = super().scores(Q, prepared), prepared.new, prepared.new_classes
-        P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST_PROBABILITY, dtype=np.float64)
+        P = np.maximum(new.probabilities(new.scores(Q)), MIN_PROBABILITY, dtype=np.float64)
         S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(P / P.max(axis=1, keepdims=True))
         return S
 
@@ -228,10 +230,14 @@ def match_quantiles(weights: Array, W: Array) -> Array:
     return np.asarray(target[ranks(W)])
 
 
-def gate(old: LinearLayer, new: Head) -> LinearLayer:
-    """One row for every new class: its mean, matched to the quantiles of the pre-trained weights; the median bias."""
+def gate_layer(old: LinearLayer, new: Head) -> LinearLayer:
+    """The layer that decides between new and pre-trained classes, by one row for every new class.
+
+    The row is the mean of the class, matched to the quantiles of the pre-trained weights; its bias is their median.
+    """
     W, _, mass, _ = new.proxies
-    sums, rows = (np.add.reduceat(part, new.proxies.starts, axis=0) for part in (W * mass[:, None], mass))
+    sums = np.add.reduceat(W * mass[:, None], new.proxies.starts, axis=0)
+    rows = np.add.reduceat(mass, new.proxies.starts, axis=0)
     means = (sums / rows[:, None]).astype(W.dtype)
-    level = np.full(len(means), np.median(old.bias), dtype=old.bias.dtype)
-    return LinearLayer(match_quantiles(old.weights, means), np.arange(len(means)), level)
+    bias = np.full(len(means), np.median(old.bias), dtype=old.bias.dtype)
+    return LinearLayer(match_quantiles(old.weights, means), np.arange(len(means)), bias)

@@ -96,7 +96,7 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
     X, y = rows_of(items, rows)
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
     if labelled.model is not None:
-        return ModelEvaluation(model, folds, (), folds.answers if folds.held else None, groups)
+        return ModelEvaluation(model, folds, (), folds.predictions if folds.held else None, groups)
     if len(folds.held) < 2 or len(items) <= len(folds.held):
         return ModelEvaluation(model, folds, duplicates=groups)
     classes, index = np.unique(y, return_inverse=True)

@@ -22,7 +22,7 @@ from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
-from imprint.imprinter.model import DEFAULT
+from imprint.imprinter.model import DEFAULT_RECIPE
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.serve.labelled import clean_label
@@ -88,7 +88,7 @@ def open_project(
 ) -> Project:
     """The project in a folder, with its stored backbone and recipe unless others are given."""
     facts = facts_of(folder)
-    recipe = recipe or facts.get("recipe", DEFAULT)
+    recipe = recipe or facts.get("recipe", DEFAULT_RECIPE)
     stated = facts.get("backbone", backbones.default("image"))
     if spec is None and backbones.stated_fingerprint(stated) is None:
         raise FileError(

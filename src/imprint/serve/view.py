@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from imprint.calibration import Calibration
-from imprint.calibration.estimates import caveats, wilson
+from imprint.calibration.estimates import caveats, wilson_interval
 from imprint.evaluation import Evaluation
 from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
@@ -100,7 +100,7 @@ def _measured(result: Evaluation, labelled: LabelledSet) -> dict[str, Any]:
     return {
         "rows": result.rows,
         "accuracy": result.accuracy,
-        "interval": list(wilson(result.accuracy, result.rows)),
+        "interval": list(wilson_interval(result.accuracy, result.rows)),
         "classes": [result.classes[c] for c in order],
         "confusion": counts[np.ix_(order, order)].tolist(),
         "mistakes": [_mistake(int(m.path), m.label, m.predicted, m.probability) for m in result.mistakes if m.path],

@@ -19,7 +19,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import scale_for
-from imprint.head.head import with_mass
+from imprint.head.head import build_proxies
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
@@ -73,7 +73,8 @@ class KernelDecisions:
         for (spec, norm_post, split), same_proxies in by_proxies.items():
             parts = self.proxies.parts(spec, split, norm_post)
             states = [self.proxies.states[c, spec] for c in split.classes]
-            proxies = with_mass(states, np.concatenate([part.rows for part in parts]), [part.size for part in parts])
+            weights = np.concatenate([part.rows for part in parts])
+            proxies = build_proxies(states, weights, [part.size for part in parts])
             by_queries: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
             for solved in self._solve(proxies, same_proxies):
                 by_queries[solved.decision.norm_inf, solved.dtype].append(solved)

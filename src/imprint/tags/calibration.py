@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.estimates import SMALLEST_SPREAD, Estimates, conformal, wilson
+from imprint.calibration.estimates import MIN_SPREAD, Estimates, fit_conformal, wilson_interval
 from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.errors import require
 from imprint.core.types import Array
@@ -20,12 +20,12 @@ from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.posterior import Posterior
 from imprint.kernels.rows import squared_norms
 
-ASSESSED_PROXIES = 8192  # the maximum number of proxies that are predicted without themselves
-MOST_PREDICTED = 1.5  # the macro F1 on GoEmotions (600, 1,500 and 4,000 rows) is lower with 1, 2, 3, 5 or no limit
-LARGEST_LOGIT = 15.0
+MAX_ASSESSED_PROXIES = 8192  # that are predicted by the model without them
+MAX_PREDICTED_RATIO = 1.5  # macro F1 on GoEmotions (600, 1,500 and 4,000 rows) is lower with 1, 2, 3, 5 or no limit
+MAX_LOGIT = 15.0
 NEWTON_STEPS = 30
 RIDGE = 0.1  # pulls the slope of standardised scores towards 1 where a label has few rows
-SMALLEST_SLOPE = 1e-3  # probabilities rise with scores
+MIN_SLOPE = 1e-3  # probabilities rise with scores
 
 
 class LeaveOneOut(NamedTuple):
@@ -67,15 +67,16 @@ class TagCalibration(Estimates):
 def leave_one_out(head: Any) -> LeaveOneOut:
     """Predict each proxy of a `TagHead`, or some of very many, by the model without it and its copies."""
     proxies, targets = head.proxies, head.targets
-    rows = np.random.default_rng(0).permutation(len(targets))[:ASSESSED_PROXIES]
+    rows = np.random.default_rng(0).permutation(len(targets))[:MAX_ASSESSED_PROXIES]
     _, first, group = np.unique(proxies.weights, axis=0, return_index=True, return_inverse=True)
-    group, precision = group.ravel(), 1 / head.aggregator.noise_of(proxies, head.prepared.scale)
-    total = np.bincount(group, precision)[group][rows]
-    sums = np.zeros((len(first), targets.shape[1]))
-    np.add.at(sums, group, targets * precision[:, None])
+    group = group.ravel()  # copies of a proxy are one group
+    precision = 1 / head.aggregator.noise_of(proxies, head.prepared.scale)
+    group_precision = np.bincount(group, precision)[group][rows]
+    target_sums = np.zeros((len(first), targets.shape[1]))
+    np.add.at(target_sums, group, targets * precision[:, None])
     f, v = _posterior(head, 1 / precision, rows)
-    remaining = np.maximum(1 - v * total, np.finfo(np.float64).eps)
-    scores = (f - v[:, None] * sums[group[rows]]) / remaining[:, None]
+    remaining = np.maximum(1 - v * group_precision, np.finfo(np.float64).eps)
+    scores = (f - v[:, None] * target_sums[group[rows]]) / remaining[:, None]
     return LeaveOneOut(scores, np.sqrt(np.minimum(v / remaining, 1)), targets[rows], proxies.mass[rows], rows)
 
 
@@ -107,11 +108,11 @@ def calibrate_tags(head: Any) -> TagCalibration:
     slopes, offsets = fit_probabilities(S, Y, weight)
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
     predicted = thresholds <= S
-    right = float(np.average((predicted == Y).all(axis=1), weights=weight))
+    accuracy = float(np.average((predicted == Y).all(axis=1), weights=weight))
     return TagCalibration(
-        right,
-        *wilson(right, len(S)),
-        **conformal(S, doubt, weight),
+        accuracy,
+        *wilson_interval(accuracy, len(S)),
+        **fit_conformal(S, doubt, weight),
         thresholds=thresholds,
         slopes=slopes,
         offsets=offsets,
@@ -123,14 +124,14 @@ def calibrate_tags(head: Any) -> TagCalibration:
 def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
     """The threshold of each label with the largest expected F1 by its calibrated probabilities P.  # (labels,)
 
-    A label is predicted for at most `MOST_PREDICTED` times its `rows`: by F1 alone, a label that scores no better than
-    chance would be predicted for nearly every row.
+    A label is predicted for at most `MAX_PREDICTED_RATIO` times its `rows`. By F1 alone, a label that scores no better
+    than chance would be predicted for nearly every row.
     """
     order = np.argsort(-S, axis=0, kind="stable")
     scores, positives = np.take_along_axis(S, order, 0), np.take_along_axis(P * weight[:, None], order, 0)
     f1 = 2 * positives.cumsum(axis=0) / (weight[order].cumsum(axis=0) + positives.sum(axis=0))
     after = np.vstack([scores[1:], scores[-1:] - 1])
-    allowed = (scores > after) & (weight[order].cumsum(axis=0) <= MOST_PREDICTED * rows)
+    allowed = (scores > after) & (weight[order].cumsum(axis=0) <= MAX_PREDICTED_RATIO * rows)
     best = np.where(allowed, f1, -1).argmax(axis=0)
     thresholds = np.take_along_axis((scores + after) / 2, best[None], 0)[0]
     return np.where(allowed.any(axis=0), thresholds, np.where(rows > 0, scores[0], np.inf))
@@ -143,19 +144,21 @@ def fit_probabilities(S: Array, Y: Array, weight: Array) -> tuple[Array, Array]:
     """
     with_label = weight @ Y
     without = weight.sum() - with_label
-    goal = np.where(Y == 1, (with_label + 1) / (with_label + 2), 1 / (without + 2))
+    target = np.where(Y == 1, (with_label + 1) / (with_label + 2), 1 / (without + 2))
     mean = np.average(S, axis=0, weights=weight)
-    spread = np.maximum(np.sqrt(np.average((S - mean) ** 2, axis=0, weights=weight)), SMALLEST_SPREAD)
+    spread = np.maximum(np.sqrt(np.average((S - mean) ** 2, axis=0, weights=weight)), MIN_SPREAD)
     Z = (S - mean) / spread
     slope, offset = np.ones(S.shape[1]), np.log((with_label + 1) / (without + 1))
     for _ in range(NEWTON_STEPS):
         P = sigmoid(slope * Z + offset)
-        error, curvature = weight @ (P - goal), weight @ (P * (1 - P)) + RIDGE
-        along = weight @ (Z * (P - goal)) + RIDGE * (slope - 1)
-        mixed, square = weight @ (Z * P * (1 - P)), weight @ (Z * Z * P * (1 - P)) + RIDGE
-        determinant = square * curvature - mixed**2
-        slope = np.maximum(slope - (curvature * along - mixed * error) / determinant, SMALLEST_SLOPE)
-        offset = offset - (square * error - mixed * along) / determinant
+        g_slope = weight @ (Z * (P - target)) + RIDGE * (slope - 1)  # the gradient
+        g_offset = weight @ (P - target)
+        h_slope = weight @ (Z * Z * P * (1 - P)) + RIDGE  # the Hessian
+        h_mixed = weight @ (Z * P * (1 - P))
+        h_offset = weight @ (P * (1 - P)) + RIDGE
+        determinant = h_slope * h_offset - h_mixed**2
+        slope = np.maximum(slope - (h_offset * g_slope - h_mixed * g_offset) / determinant, MIN_SLOPE)
+        offset = offset - (h_slope * g_offset - h_mixed * g_slope) / determinant
     return slope / spread, offset - slope * mean / spread
 
 
@@ -175,10 +178,11 @@ def average_precision(S: Array, Y: Array, weight: Array | None = None) -> Array:
 def f1_scores(predicted: Array, Y: Array, weight: Array | None = None) -> Array:
     """The F1 of each label; 0 where it is neither predicted nor present.  # (labels,)"""
     weight = np.ones(len(Y)) if weight is None else weight
-    both, either = weight @ (predicted * Y), weight @ predicted + weight @ Y
-    return np.asarray(2 * both / np.where(either > 0, either, 1))
+    true_positives = weight @ (predicted * Y)
+    total = weight @ predicted + weight @ Y
+    return np.asarray(2 * true_positives / np.where(total > 0, total, 1))
 
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), within (0, 1) in float32."""
-    return np.asarray(1 / (1 + np.exp(-np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT))))
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -MAX_LOGIT, MAX_LOGIT))))

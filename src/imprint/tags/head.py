@@ -58,13 +58,13 @@ class TagHead(Decider):
 
     def forget(self, label: Any) -> "TagHead":
         """This head without a label and the rows that have no other label; the others lose the label."""
-        sets, labels = self.imprinted, tuple(other for other in self.labels if other != label)
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
-        after = [renamed(before, label) for before in sets.labels]
-        if not labels or not any(label_set is not None for label_set in after):
+        labels = tuple(other for other in self.labels if other != label)
+        label_sets = [without_label(label_set, label) for label_set in self.imprinted.labels]
+        if not labels or all(label_set is None for label_set in label_sets):
             raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
-        return TagHead(with_label_sets(sets, after), labels)
+        return TagHead(with_label_sets(self.imprinted, label_sets), labels)
 
     @property
     def label_type(self) -> Any:
@@ -135,35 +135,39 @@ def reason_against_tags(method: Method) -> str | None:
     return None
 
 
-def with_label_sets(sets: Head, after: Sequence[str | None]) -> Head:
-    """A head whose classes have other names; classes of one name become one, and those without a name are removed."""
+def with_label_sets(head: Head, label_sets: Sequence[str | None]) -> Head:
+    """The head with new label sets for its classes; classes of one set are merged, and those with None are removed."""
     states: dict[str, ClassState] = {}
-    for name, state in zip(after, sets.states):
-        if name is not None:
-            states[name] = _joined(sets, name, states[name], state) if name in states else state
-    return replace(sets, labels=tuple(states), states=tuple(states.values()))
+    for label_set, state in zip(label_sets, head.states):
+        if label_set is not None:
+            earlier = states.get(label_set)
+            states[label_set] = state if earlier is None else _merged(head, label_set, earlier, state)
+    return replace(head, labels=tuple(states), states=tuple(states.values()))
 
 
-def renamed(label_set: str, label: Any) -> str | None:
+def without_label(label_set: str, label: Any) -> str | None:
     """A label set without a label; None where it has no other label and is removed."""
     texts = texts_of(label_set)
     rest = [text for text in texts if text != str(label)]
-    return None if texts and not rest else as_text(rest) if len(rest) < len(texts) else label_set
+    if len(rest) == len(texts):
+        return label_set
+    return as_text(rest) if rest else None
 
 
-def _joined(sets: Head, label_set: str, one: ClassState, other: ClassState) -> ClassState:
-    """The state of the rows of two label sets.
+def _merged(head: Head, label_set: str, first: ClassState, second: ClassState) -> ClassState:
+    """The state of the rows of two classes.
 
-    It has the proxies of both if a class may have any number of them; otherwise one is extended by those of the other.
+    It has the proxies of both if a class may have any number; otherwise, the first is extended by those of the second.
     """
-    generator, sums = sets.method.generator, sets.method.aggregator.merge([one.sums, other.sums])
+    generator = head.method.generator
+    sums = head.method.aggregator.merge([first.sums, second.sums])
     if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
-        parts = [{"mass": masses(state["rows"], None), **state} for state in (one.summary, other.summary)]
-        names = sorted(one.summary.keys() | other.summary.keys())
+        parts = [{"mass": masses(state["rows"], None), **state} for state in (first.summary, second.summary)]
+        names = sorted(first.summary.keys() | second.summary.keys())
         return ClassState({name: np.concatenate([part[name] for part in parts]) for name in names}, sums)
-    mass = [other.summary["mass"]] if generator.takes_weights and "mass" in other.summary else []
-    summary = generator.extend(one.summary, other.summary["rows"], class_rng(sets.seed, label_set), *mass)
-    if "spread" in summary and len(summary["rows"]) == 1:  # the rows of the other set also spread around their mean
-        inner = other.summary["mass"] @ other.summary["spread"] / summary["mass"]
+    mass = [second.summary["mass"]] if generator.takes_weights and "mass" in second.summary else []
+    summary = generator.extend(first.summary, second.summary["rows"], class_rng(head.seed, label_set), *mass)
+    if "spread" in summary and len(summary["rows"]) == 1:  # the second rows also spread around their own mean
+        inner = second.summary["mass"] @ second.summary["spread"] / summary["mass"]
         summary = {**summary, "spread": summary["spread"] + inner}
     return ClassState(summary, sums)

@@ -9,9 +9,9 @@ import pytest
 from imprint import ImprintClassifier
 from imprint.calibration import calibration_error
 from imprint.calibration.calibration import calibrate
-from imprint.calibration.cross_validation import ASSESSED_ROWS, CrossValidation, out_of_fold
-from imprint.calibration.estimates import FOLD_CORRECTION, conformal
-from imprint.calibration.held import FOLDS, HELD_ROWS, HeldRows, near_copies
+from imprint.calibration.cross_validation import MAX_ASSESSED_ROWS, CrossValidation, out_of_fold
+from imprint.calibration.estimates import FOLD_CORRECTION, fit_conformal
+from imprint.calibration.held import FOLDS, MAX_HELD_ROWS, HeldRows, near_copies
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
 from imprint.head import Head
@@ -123,7 +123,7 @@ def test_near_copies_are_those_in_another_fold():
 @pytest.mark.parametrize("doubt", [None, np.array([0.1, 0.5, 0.3])])
 def test_scores_of_fold_models_are_raised_once_for_the_score_and_once_for_the_doubt(doubt):
     S, weight = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]]), np.ones(3)
-    raised, plain = conformal(S, doubt, weight, np.full(3, 16.0)), conformal(S, doubt, weight)
+    raised, plain = fit_conformal(S, doubt, weight, np.full(3, 16.0)), fit_conformal(S, doubt, weight)
     parts = 1 if doubt is None else 2
     np.testing.assert_allclose(raised["reference"] - plain["reference"], parts * FOLD_CORRECTION / 4)
 
@@ -186,17 +186,17 @@ def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
     X, y, Q = blobs([60, 60, 1])
     with_it, without = (ImprintClassifier(calibrate=True, random_state=0).fit(X[:n], y[:n]) for n in (121, 120))
     assert with_it.expected_accuracy_ == pytest.approx(without.expected_accuracy_, abs=0.03)
-    assert not with_it.head_.folds.answers.assessed[-1]
+    assert not with_it.head_.folds.predictions.assessed[-1]
     assert with_it.forget("class 2").expected_interval_ == without.expected_interval_
     assert len(with_it.known(Q)) == 121
 
 
 def test_large_classes_count_by_their_rows_though_few_are_held():
     X, y, _ = blobs([2000, 50], apart=0.6)
-    answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.answers
-    assert np.bincount(answers.true).tolist() == [HELD_ROWS, 50]
+    answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.predictions
+    assert np.bincount(answers.true).tolist() == [MAX_HELD_ROWS, 50]
     assert np.bincount(answers.true, answers.weight).tolist() == [2000, 50]
-    assert HELD_ROWS * 10 <= ASSESSED_ROWS
+    assert MAX_HELD_ROWS * 10 <= MAX_ASSESSED_ROWS
 
 
 def test_without_folds_one_sentence_says_what_to_do(tmp_path):

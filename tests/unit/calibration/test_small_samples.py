@@ -114,7 +114,7 @@ def test_near_copies_do_not_make_p_values_of_new_rows_small():
     single, new = (centres[y] + rng.normal(size=(300, 8)) for _ in range(2))
     copies = np.concatenate([single[:150], single[:150] + 1e-3, single[150:]])
     model = ImprintClassifier(calibrate=True).fit(copies, np.concatenate([y[:150], y[:150], y[150:]]))
-    answers = model.head_.folds.answers
+    answers = model.head_.folds.predictions
     assert 0.4 < answers.near_copy.mean() < 0.7
     assert len(model.head_.calibration.reference) == (~answers.near_copy).sum()
     assert 0.02 < (model.known(new) < 0.05).mean() < 0.09
@@ -131,10 +131,10 @@ def test_a_file_holds_every_row_once(tmp_path):
 def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
     from imprint.calibration import cross_validation
 
-    monkeypatch.setattr(cross_validation, "ASSESSED_ROWS", 60)
+    monkeypatch.setattr(cross_validation, "MAX_ASSESSED_ROWS", 60)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 4)), np.arange(600) % 10
-    answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.answers
+    answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.predictions
     assert set(answers.fold.tolist()) == {0}
     assert np.bincount(answers.true).tolist() == [6] * 10
     assert answers.weight.sum() == pytest.approx(600)

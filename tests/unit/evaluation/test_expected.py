@@ -35,7 +35,7 @@ def test_the_accuracy_the_confused_pair_and_the_weakest_class():
     low, high = (100 * end for end in model.expected_interval_)
     interval = f"(95 % interval {low:.1f}-{high:.1f} %)"
     assert lines[0] == f"Expected accuracy: {100 * model.expected_accuracy_:.1f} % {interval}."
-    answers = model.state.head.folds.answers
+    answers = model.state.head.folds.predictions
     recall = {c: answers.correct[answers.true == c].mean() for c in range(3)}
     worst = min(recall, key=recall.get)
     rows = [60, 60, 12][worst]

@@ -88,9 +88,9 @@ def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
     [ARRAYS, [png(a) for a in ARRAYS], [Image.fromarray(a) for a in ARRAYS], [Path("a.png")], ["a.JPG", "b.png"]],
 )
 def test_pictures_are_recognised_without_a_backbone(values):
-    from imprint.imprinter.items import given_split
+    from imprint.imprinter.items import split_of_values
 
-    assert given_split(values).modality == "image"
+    assert split_of_values(values).modality == "image"
 
 
 def test_texts_with_dots_are_texts():
@@ -132,14 +132,14 @@ def test_columns_of_a_hugging_face_data_set():
 
 
 def test_recordings_are_recognised(tmp_path):
-    from imprint.imprinter.items import given_split
+    from imprint.imprinter.items import split_of_values
 
     with wave.open(str(tmp_path / "a.wav"), "wb") as f:
         f.setparams((1, 2, 16000, 0, "NONE", ""))
         f.writeframes(np.zeros(16000, "<i2").tobytes())
     raw = (tmp_path / "a.wav").read_bytes()
     for values in ([tmp_path / "a.wav"], [str(tmp_path / "a.wav")], [raw], [(np.zeros(9, np.float32), 16000)]):
-        assert given_split(values).modality == "sound"
+        assert split_of_values(values).modality == "sound"
 
 
 @pytest.mark.parametrize(

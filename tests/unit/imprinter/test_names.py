@@ -5,7 +5,7 @@ import pytest
 
 from imprint import Imprinter
 from imprint.core.errors import ParameterError
-from imprint.imprinter.embedder import TITLE, words_of
+from imprint.imprinter.embedder import NAME_CAPTION, words_of
 
 TEXTS = [
     ("I lost my card yesterday", "card_lost"),
@@ -76,7 +76,7 @@ def test_classes_from_names_alone_and_from_a_better_wording():
     assert model.predict(["someone stole my debit card", "give me my money back"]).tolist() == ["card lost", "refund"]
     coded = Imprinter("minilm", cache=False).fit_names({"A": "card lost", "B": "refund"})
     assert coded.predict(["someone stole my debit card"]).tolist() == ["A"]
-    assert any(TITLE in reason.picture for reason in coded.why("my card is lost"))
+    assert any(NAME_CAPTION in reason.picture for reason in coded.why("my card is lost"))
 
 
 def test_what_cannot_embed_names_is_refused_in_a_sentence():

@@ -119,7 +119,7 @@ def test_the_margin_is_not_negative_for_pictures_that_look_like_pretrained_class
     X = old_rows()[:24:2]
     alike = Embedded(X, [str(i) for i in range(len(X))], (), np.repeat(LABELS[:2], 6))
     head = Imprinter("tinynet", keep_head="margin").fit(alike).state.head
-    assert head.imprinted.folds.answers.assessed.all()
+    assert head.imprinted.folds.predictions.assessed.all()
     assert head.margin == 0
 
 

@@ -245,7 +245,7 @@ def test_thresholds_reach_the_largest_f1():
     limit = truth.sum(axis=0)
     best = tags.best_thresholds(S, truth, weight, limit)
     for c in range(3):  # where the probabilities are 0 and 1, the expected F1 is the F1
-        allowed = [t for t in np.unique(S) if (S[:, c] >= t).sum() <= tags.MOST_PREDICTED * limit[c]]
+        allowed = [t for t in np.unique(S) if (S[:, c] >= t).sum() <= tags.MAX_PREDICTED_RATIO * limit[c]]
         every = [tags.f1_scores(S[:, [c]] >= t, truth[:, [c]])[0] for t in allowed]
         assert tags.f1_scores(S[:, [c]] >= best[c], truth[:, [c]])[0] == max(every)
 
@@ -275,7 +275,7 @@ def test_exported_models_answer_alike(model, tmp_path):
 def test_many_rows_are_solved_through_centres(model, monkeypatch):
     assert model.head_.calibration.thresholds.shape == LABELS.shape  # computed before the limits change
     monkeypatch.setattr(kernel, "EXACT_ROWS", 100)
-    monkeypatch.setattr(tags, "ASSESSED_PROXIES", 120)
+    monkeypatch.setattr(tags, "MAX_ASSESSED_PROXIES", 120)
     large = ImprintClassifier(generator="all", aggregator="kernel(noise=0.5, centres=120)").fit(X, sets(Y))
     assert isinstance(large.head_.prepared.system, Nystroem)
     assert np.abs(large.decision_function(Q) - model.decision_function(Q)).mean() < 0.05

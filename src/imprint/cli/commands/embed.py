@@ -75,6 +75,6 @@ def embed_split(
         raise ParameterError(f"{split.origin}: a file of embeddings has one label per input, and these have tags.")
     embedder.choose(split.kind)
     if not split.kind.needs_backbone:
-        return embedder.labelled(split)
+        return embedder.embed_labelled(split)
     workers = embedder.threads if engine == "ray" else None
     return extract(embedder.backbone, split, progress=progress, workers=workers, engine=engine)

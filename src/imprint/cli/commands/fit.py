@@ -20,7 +20,7 @@ from imprint.core.files import container
 from imprint.datasets.folder import UNLABELLED
 from imprint.evaluation.labelled_rows import gather
 from imprint.imprinter import Imprinter
-from imprint.imprinter.model import DEFAULT
+from imprint.imprinter.model import DEFAULT_RECIPE
 
 Strategy = StrEnum("Strategy", ["margin", "qi", "done"])
 
@@ -62,7 +62,7 @@ def command(
 ) -> int:
     files.check_writable(output, container.read, "is not an imprint model")
     chosen: dict[str, Any] = {name: text for name, text in vars(parts).items() if text is not None}
-    method = {**recipes.describe(recipe or DEFAULT).parts(), **chosen}
+    method = {**recipes.describe(recipe or DEFAULT_RECIPE).parts(), **chosen}
     for part, family, parameter, option, value in (
         ("generator", generators.family, "k", "--proxies", proxies),
         ("aggregator", aggregators.family, "centres", "--centres", centres),

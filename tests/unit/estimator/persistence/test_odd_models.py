@@ -106,7 +106,7 @@ def test_one_long_label_does_not_make_all_of_them_wide(tmp_path):
 
 
 def test_an_earlier_file_with_too_many_rows_is_refused(monkeypatch):
-    monkeypatch.setattr("imprint.calibration.held.EARLIER_ROWS", 10)
+    monkeypatch.setattr("imprint.calibration.held.MAX_EARLIER_ROWS", 10)
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(OLD / "kernel.imprint")
 
