@@ -19,7 +19,7 @@ from imprint.head import Decider
 EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])  # power bets e p^(e - 1) (Vovk); the exponent 1 does not bet
 SWITCH = 0.001  # share of the capital that all bets share equally before each input, so that late changes are detected
 LEVELS = (20, 100)  # evidence at which an alarm is given: the minimum odds, to one, against the training data
-REMEMBERED = 200  # inputs that are remembered, to show the evidence
+REMEMBERED = 500  # inputs that are remembered, to show the evidence
 EXTENDED = 10_000  # inputs by which the reference rows of the calibration are extended
 
 

@@ -26,8 +26,9 @@ INPUT = "input"  # a body that is a file or a text, depending on the modality of
 MAX_INPUTS = 48  # maximum number of requests that hold an input in memory; the others wait
 THREADS = MAX_INPUTS + 16  # so that inputs, which wait for the backbone, leave threads to other requests
 IDLE_SECONDS = 10.0  # seconds without data after which an upload is aborted
+MIN_RATE = 256 << 10  # bytes per second at which the largest body of its kind arrives in time
 DEADLINE = 120.0  # seconds after which a request is answered with an error; its thread must not wait longer either
-UPLOAD_DEADLINE = 3600.0  # the same for a request that carries a model file
+UPLOAD_DEADLINE = 3600.0  # the same for a request that carries a model file; `_body` limits the upload itself
 STATUS_SENTENCES = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
 
@@ -59,7 +60,7 @@ class Endpoints:
 
 
 async def _body(request: Request, kind: str) -> bytes:
-    """The complete body; refused as soon as it is too large or stalls."""
+    """The complete body; refused as soon as it is too large, stalls, or is so slow that it would occupy its place."""
     limit, name = MAX_BYTES[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
     shown = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
     too_large = HTTPException(413, f"{name} is too large: the maximum size of a {kind} is {shown}.")
@@ -70,10 +71,11 @@ async def _body(request: Request, kind: str) -> bytes:
         raise too_large
     content, parts = bytearray(), request.stream()
     try:
-        while (part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)) is not None:
-            content += part
-            if len(content) > limit:
-                raise too_large
+        async with asyncio.timeout(IDLE_SECONDS + limit / MIN_RATE):
+            while (part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)) is not None:
+                content += part
+                if len(content) > limit:
+                    raise too_large
     except TimeoutError:
         raise HTTPException(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
     except ClientDisconnect:

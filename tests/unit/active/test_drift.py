@@ -60,7 +60,7 @@ def test_an_alarm_keeps_its_beginning_and_its_inputs_when_familiar_inputs_follow
     for i in range(20):
         monitor.observe(0.01, f"odd {i}", "Tuesday")
     alarm = monitor.alarm
-    for i in range(50):
+    for i in range(450):
         monitor.observe(0.9, f"usual {i}", "Wednesday")
     assert monitor.alarm == alarm
     assert monitor.unfamiliar[19].name.startswith("odd")

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 import zlib
+from contextlib import suppress
 
 import pytest
 from PIL import Image, PngImagePlugin
@@ -302,6 +303,23 @@ def test_an_upload_that_stalls_is_given_up_and_its_slot_is_free_again(client, mo
     assert statuses == [503] * 60
     for connection in stalled:
         connection.close()
+
+
+def test_an_upload_that_never_pauses_but_never_ends_is_given_up(client, monkeypatch):
+    monkeypatch.setattr(requests, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(requests, "MIN_RATE", 1 << 30)
+    header = f"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer secret\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=0.1) as slow:
+        slow.sendall(f"{header}Content-Length: 1000\r\n\r\n".encode())
+        deadline, answer = time.monotonic() + 20, b""
+        while not answer:
+            assert time.monotonic() < deadline
+            with suppress(TimeoutError):
+                answer = slow.recv(4000)
+            with suppress(ConnectionError):
+                slow.sendall(b"x")
+    assert b" 503 " in answer
+    assert b"The upload stalled after" in answer
 
 
 def test_a_header_that_never_ends_is_given_up(client, monkeypatch):
