@@ -64,6 +64,11 @@ def redirect_file(folder: Path, address: str) -> Path:
     return path
 
 
+def in_address(host: str) -> str:
+    """A host as it is written in an address: one of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     try:
@@ -85,8 +90,10 @@ class Guard:
             raise ParameterError("Guard(token=''): the token must not be empty.")
         self.app, self.token, self.cookie = app, token, f"imprint-{port}"
         self.scheme, self.any_name = "https" if tls else "http", host in ANY_HOST
-        names = LOOPBACK if is_loopback(host) else (*LOOPBACK, host)
-        self.hosts = {f"{name}:{port}" for name in names} | ({"localhost"} if port in (80, 443) else set())
+        names = {*LOOPBACK, in_address(host).lower()}
+        self.hosts = {f"{name}:{port}" for name in names}
+        if port == (443 if tls else 80):  # browsers leave out the default port
+            self.hosts |= names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -110,7 +117,7 @@ class Guard:
     def _refusal(self, request: HTTPConnection) -> str | None:
         headers, path = request.headers, request.scope["path"]
         host, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if host not in self.hosts and not self.any_name:
+        if host.lower() not in self.hosts and not self.any_name:
             return "This server does not answer under that name; use the address that imprint serve printed."
         followed_link = path == "/" and request.scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         same_site = site in ("none", "same-origin") or (site == "cross-site" and followed_link)

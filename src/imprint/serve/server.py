@@ -20,7 +20,7 @@ from imprint.serve import api
 from imprint.serve.label_studio import LabelStudio
 from imprint.serve.projects import Projects
 from imprint.serve.requests import Endpoints, refusal
-from imprint.serve.security import ANY_HOST, Guard, token_of
+from imprint.serve.security import ANY_HOST, Guard, in_address, token_of
 
 FIRST_PORT, PORTS = 8470, 20  # the first port to try, and how many to try
 STATIC = Path(__file__).parent / "static"
@@ -105,7 +105,7 @@ def serve(projects: Projects, listening: socket.socket, host: str, ready: Callab
         except OSError as e:
             files = " and ".join(map(str, tls))
             raise FileError(f"{files} must be a PEM certificate and its key: {e.strerror or e}.") from None
-        name = socket.gethostname() if host in ANY_HOST else f"[{host}]" if ":" in host else host
+        name = socket.gethostname() if host in ANY_HOST else in_address(host)
         ready(f"http{'s' if tls else ''}://{name}:{port}/?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
     finally:

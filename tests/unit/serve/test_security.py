@@ -70,6 +70,29 @@ def test_other_names_and_other_pages_are_refused(client):
     assert list(client.labels()) == ["cat"]
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "tls", "sent"),
+    [
+        ("127.0.0.2", 8470, False, "127.0.0.2:8470"),
+        ("fd00::7", 8470, False, "[fd00::7]:8470"),
+        ("Lab.example", 8470, False, "lab.example:8470"),
+        ("lab.example", 443, True, "lab.example"),  # without the default port, as browsers send it
+        ("127.0.0.1", 80, False, "127.0.0.1"),
+    ],
+)
+def test_the_address_that_serve_prints_is_answered(host, port, tls, sent):
+    guard = Guard(None, "secret", port, host, tls)
+
+    def refusal(name):
+        headers = [(b"host", name.encode()), (b"authorization", b"Bearer secret")]
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+        return guard._refusal(HTTPConnection(scope))
+
+    assert refusal(sent) is None
+    for other in ("evil.example", "evil.example:80", f"{sent}1", "lab.example:80"):
+        assert "does not answer under that name" in refusal(other)
+
+
 def test_every_answer_carries_the_policy(client):
     for path in ("/", "/api/state", "/nowhere", "/static/style.css"):
         headers = client.ask("GET", path)[1]
