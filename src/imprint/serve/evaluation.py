@@ -18,19 +18,11 @@ UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it
 TOO_FEW = "Two classes with two examples each are needed."
 
 
-class PredictedItems(NamedTuple):
-    """Labels, and the probabilities from a model that was fitted without these items."""
+class EvaluatedItems(NamedTuple):
+    """Items, and the evaluation of a model that was fitted without them."""
 
     items: tuple[LabelledItem, ...]  # empty for the training rows of an imported model, which come without their inputs
-    y: Array  # (n,)
-    P: Array  # (n, C)
-    classes: Array  # (C,)
-
-    def evaluation(self, flat: bool, names: list[str] | None = None) -> Evaluation:
-        """Accuracy, confusion matrix and mistakes. Items are named by their numbers by default; flat is not a tree."""
-        names = names or [str(item.id) for item in self.items] or [""] * len(self.y)
-        tree = LabelTree.of(self.classes.tolist(), flat=flat)
-        return evaluation_of(self.P, self.classes, self.y, names, tree=tree)
+    result: Evaluation  # names the items by their paths
 
 
 class ModelEvaluation(NamedTuple):
@@ -41,7 +33,7 @@ class ModelEvaluation(NamedTuple):
     items: tuple[LabelledItem, ...] = ()  # in the order of the predictions; empty for an imported model
     predictions: OutOfFold | None = None
     duplicates: tuple[tuple[int, ...], ...] = ()  # groups of items that are nearly the same, by their numbers
-    held_out: PredictedItems | None = None  # None if no item is held out, or there is no model
+    held_out: EvaluatedItems | None = None  # None if no item is held out, or there is no model
 
     @property
     def calibration(self) -> Calibration | None:
@@ -54,15 +46,15 @@ class ModelEvaluation(NamedTuple):
         is_imported = self.model.history.labelled.model is not None
         return UNCALIBRATED_IMPORT if is_imported and self.model.basis.head.folds is None else TOO_FEW
 
-    def cross_validated(self) -> PredictedItems | None:
-        """The out-of-fold predictions with calibrated probabilities; None if the model is not calibrated."""
+    def cross_validated(self) -> EvaluatedItems | None:
+        """The evaluation of calibrated out-of-fold predictions; None if the model is not calibrated."""
         predictions, calibration = self.predictions, self.calibration
         if predictions is None or calibration is None or not np.isfinite(calibration.expected_accuracy):
             return None
         rows = np.flatnonzero(predictions.assessed)
         P = keep_winners(calibration.probabilities(predictions.shares[rows]), predictions.scores[rows])
         items = tuple(self.items[n] for n in rows) if self.items else ()
-        return PredictedItems(items, predictions.classes[predictions.true[rows]], P, predictions.classes)
+        return _evaluated(self.model, items, P, predictions.classes, predictions.classes[predictions.true[rows]])
 
 
 def calibrated(model: ServedModel, evaluation: ModelEvaluation) -> ServedModel:
@@ -83,7 +75,16 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
         return evaluation
     X, y = rows_of(items, rows)
     P = head.probabilities(head.scores(X))
-    return evaluation._replace(held_out=PredictedItems(items, y, P, head.classes))
+    return evaluation._replace(held_out=_evaluated(model, items, P, head.classes, y))
+
+
+def _evaluated(
+    model: ServedModel, items: tuple[LabelledItem, ...], P: Array, classes: Array, y: Array
+) -> EvaluatedItems:
+    """Compare the probabilities P (n, C) with the labels y (n,)."""
+    names = [item.path for item in items] or [""] * len(y)
+    tree = LabelTree.of(classes.tolist(), flat=model.basis.head.flat)
+    return EvaluatedItems(items, evaluation_of(P, classes, y, names, tree=tree))
 
 
 def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> ModelEvaluation:

@@ -58,22 +58,21 @@ def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> byte
 
 def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The page of `imprint evaluate` about the held-out items or, without any, about all items by cross-validation."""
-    predicted = evaluation.held_out or evaluation.cross_validated()
+    evaluated = evaluation.held_out or evaluation.cross_validated()
     if evaluation.model.tags is not None:
         raise NotFittedError("The page has no report on tags; export the model, then: imprint evaluate MODEL DATA.")
-    if predicted is None:
+    if evaluated is None:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
-    if not predicted.items:
+    items = evaluated.items
+    if not items:
         raise NotFittedError("The imported model came without its examples: hold out others to get a report on them.")
-    paths, (X, y) = [f"{i.label}/{i.file}" for i in predicted.items], rows_of(predicted.items, project.rows)
 
     def content(n: int) -> Any:
-        return project.modality.read(project.content(predicted.items[n]))
+        return project.modality.read(project.content(items[n]))
 
-    rows = LabelledRows(X, y, paths, (), content, project.modality)
+    rows = LabelledRows(*rows_of(items, project.rows), [item.path for item in items], (), content, project.modality)
     title = "Held-out examples" if evaluation.held_out else "Labelled examples"
-    result = predicted.evaluation(evaluation.model.basis.head.flat, paths)
-    return evaluation_page(title, result, rows).encode()
+    return evaluation_page(title, evaluated.result, rows).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:
@@ -102,7 +101,7 @@ def archive(project: Project) -> Iterator[bytes]:
             if item.text is not None:
                 continue
             part = ("test/" if item.held_out else "train/") if split else ""
-            path = f"{part}{item.label}/{item.file}"
+            path = f"{part}{item.path}"
             try:
                 add(path, store.file(item.digest))
             except FileError:

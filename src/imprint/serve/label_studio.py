@@ -24,7 +24,7 @@ from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
 FETCH_SECONDS = 30.0  # maximum time to fetch a picture
-MAX_FETCHES = 16  # maximum number of pictures that are fetch and decoded at the same time
+MAX_FETCHES = 16  # maximum number of pictures that are fetched and decoded at the same time
 MAX_RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
 CREATE_EVENTS, DELETE_EVENT = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
@@ -95,7 +95,7 @@ class LabelStudio:
         if payload.get("label_config"):
             self._config = LabelConfig.parse(payload["label_config"])
         config = self._configured()
-        self._embed(tasks, config)
+        self._embed_new(tasks, config)
         suggested = [entry["digest"] for entry in self._pool.suggest(MAX_RANKED)]
         ranks = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
         digests = [self._digests.get(int(task["id"]), "") for task in tasks]  # "": unreadable, which come last
@@ -126,12 +126,10 @@ class LabelStudio:
         chosen = regions[0].get("value", {}).get("choices") if regions else None
         if not chosen:
             return
-        raw = self._content(task, config)
-        row = self.project.embed(raw, _name(task)).result(DEADLINE)
+        raw, row = self._embedded(task, config)
         self._digests[int(task["id"])] = self._pool.add(raw, row)
         outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result(DEADLINE)
-        if outcome.id is not None:
-            self._items[int(annotation.get("id") or 0)] = outcome.id
+        self._items[int(annotation.get("id") or 0)] = outcome.id
         self._delete([item.id for item in outcome.others])  # the annotation replaces an earlier one of another class
 
     def _delete(self, ids: list[int]) -> None:
@@ -143,33 +141,29 @@ class LabelStudio:
             raise ParameterError("Label Studio has not sent its labelling configuration: connect the model first.")
         return self._config
 
-    def _embed(self, tasks: list[Any], config: LabelConfig) -> None:
+    def _embed_new(self, tasks: list[Any], config: LabelConfig) -> None:
         """Fetch and embed the inputs of new tasks; unreadable ones are left out."""
-
-        def embed(task: Json) -> tuple[bytes, Array] | None:
-            with suppress(UnreadableInput):
-                raw = self._content(task, config)
-                return raw, self.project.embed(raw, _name(task)).result(DEADLINE)
-            return None
-
         new = [task for task in tasks if int(task["id"]) not in self._digests]
         with ThreadPoolExecutor(MAX_FETCHES) as pool:
-            for task, embedded in zip(new, pool.map(embed, new)):  # in order: the ranks do not depend on timing
-                if embedded is not None:
-                    self._digests[int(task["id"])] = self._pool.add(*embedded)
+            futures = [pool.submit(self._embedded, task, config) for task in new]
+            for task, future in zip(new, futures):  # in order: the ranks do not depend on timing
+                with suppress(UnreadableInput):
+                    self._digests[int(task["id"])] = self._pool.add(*future.result())
 
-    def _content(self, task: Json, config: LabelConfig) -> bytes:
+    def _embedded(self, task: Json, config: LabelConfig) -> tuple[bytes, Array]:
+        """The input of a task, which may have to be fetched, and its embedding."""
         value = (task.get("data") or {}).get(config.field)
         if not isinstance(value, str):
             raise UnreadableInput(_name(task), f"its data have no {config.field!r}")
-        return value.encode() if self.project.modality.typed else fetch(value, self.url, self.key)
+        raw = value.encode() if self.project.modality.typed else fetch(value, self.url, self.key)
+        return raw, self.project.embed(raw, _name(task)).result(DEADLINE)
 
 
 def fetch(address: str, url: str, key: str) -> bytes:
     """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other servers are refused."""
     full, limit = urljoin(url + "/", address), MAX_BYTES["file"]
     if not address.startswith("data:") and urlsplit(full)[:2] != urlsplit(url)[:2]:
-        raise UnreadableInput(address[:200], f"only files of {url} are fetch; set LABEL_STUDIO_URL")
+        raise UnreadableInput(address[:200], f"only files of {url} are fetched; set LABEL_STUDIO_URL")
     request = urllib.request.Request(full, headers={"Authorization": f"Token {key}"} if key else {})
     try:
         with urllib.request.build_opener(_NoRedirect()).open(request, timeout=FETCH_SECONDS) as response:

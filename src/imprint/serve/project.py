@@ -36,7 +36,7 @@ class CommitOutcome(NamedTuple):
     """The result of a change."""
 
     revision: int
-    id: int | None = None  # the item that an `add` created, or the item of the class that already has this content
+    id: int = 0  # of an `add`: the new item, or the item of the class that already has this content
     new: bool = True
     others: tuple[LabelledItem, ...] = ()  # items of other classes that have the same content as the added one
 

@@ -16,7 +16,7 @@ from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
 from imprint.modalities.image import read_picture
 from imprint.modalities.sound import Recording
-from imprint.serve.evaluation import ModelEvaluation
+from imprint.serve.evaluation import EvaluatedItems, ModelEvaluation
 from imprint.serve.export import picture_input
 from imprint.serve.labelled import LabelledSet
 from imprint.serve.project import Project
@@ -67,33 +67,33 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         "revision": model.history.revision,
         "calibrated": calibration is not None,
         "duplicates": [list(group) for group in evaluation.duplicates[:MAX_LISTED]],
-        "held_out": _measured(held_out.evaluation(model.basis.head.flat), labelled) if held_out else None,
+        "held_out": _measured(held_out, labelled) if held_out else None,
     }
     if model.tags is not None:
         return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
-    predicted = evaluation.cross_validated()
-    if predicted is None or calibration is None or evaluation.folds is None:
+    fitted = evaluation.cross_validated()
+    if fitted is None or calibration is None or evaluation.folds is None:
         return {**common, "ready": False, "reason": evaluation.why_uncalibrated, "advice": _advice(labelled, None)}
-    result = predicted.evaluation(model.basis.head.flat)
     return {
         **common,
-        **_measured(result, labelled),
+        **_measured(fitted, labelled),
         "ready": True,
-        "listed": bool(predicted.items),  # whether the pictures behind the figures are in the project
+        "listed": bool(fitted.items),  # whether the pictures behind the figures are in the project
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples"),
-        "levels": [one._asdict() for one in result.levels],
+        "levels": [one._asdict() for one in fitted.result.levels],
         "mislabelled": _mislabelled(evaluation, calibration),
-        "advice": _advice(labelled, result),
+        "advice": _advice(labelled, fitted.result),
     }
 
 
-def _measured(result: Evaluation, labelled: LabelledSet) -> dict[str, Any]:
+def _measured(evaluated: EvaluatedItems, labelled: LabelledSet) -> dict[str, Any]:
     """Accuracy, mistakes and the confusion matrix.
 
     The matrix has the classes that occur as labels or as predictions, in the order in which they were added.
     """
+    result, ids = evaluated.result, {item.path: item.id for item in evaluated.items}
     counts, added = np.array(result.confusion), {label: n for n, label in enumerate(labelled.classes)}
     occurring = np.flatnonzero(counts.any(axis=0) | counts.any(axis=1)).tolist()
     order = sorted(occurring, key=lambda c: added.get(result.classes[c], len(added)))
@@ -103,7 +103,7 @@ def _measured(result: Evaluation, labelled: LabelledSet) -> dict[str, Any]:
         "interval": list(wilson_interval(result.accuracy, result.rows)),
         "classes": [result.classes[c] for c in order],
         "confusion": counts[np.ix_(order, order)].tolist(),
-        "mistakes": [_mistake(int(m.path), m.label, m.predicted, m.probability) for m in result.mistakes if m.path],
+        "mistakes": [_mistake(ids[m.path], m.label, m.predicted, m.probability) for m in result.mistakes if ids],
     }
 
 
