@@ -2,10 +2,8 @@
 
 import hmac
 import ipaddress
-import os
 import re
 import secrets
-import tempfile
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -38,7 +36,8 @@ def token_of(folder: Path) -> str:
     path = folder / "token"
     try:
         if not path.exists():
-            write_private(path, secrets.token_urlsafe(24))
+            with atomic_write(path, private=True) as f:
+                f.write(secrets.token_urlsafe(24).encode())
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as e:
         raise FileError(f"Cannot read the token in {path}: {e}; delete that file to create another one.") from None
@@ -47,20 +46,11 @@ def token_of(folder: Path) -> str:
     return token
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, completely or not at all."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:  # mode 0700
-        private = Path(folder) / path.name
-        private.touch(0o600)
-        with atomic_write(private) as f:  # keeps the mode
-            f.write(text.encode())
-        os.replace(private, path)
-
-
 def redirect_file(folder: Path, address: str) -> Path:
     """A private page that leads to an address, so that the token is not in the command line of the browser."""
     path = folder / "open.html"
-    write_private(path, PAGE.format(address))
+    with atomic_write(path, private=True) as f:
+        f.write(PAGE.format(address).encode())
     return path
 
 

@@ -200,7 +200,7 @@ def test_a_token_file_that_is_empty_short_or_unreadable_is_refused(tmp_path, con
 
 
 def test_a_token_is_written_completely_or_not_at_all(tmp_path, monkeypatch):
-    monkeypatch.setattr("imprint.serve.security.os.fsync", lambda handle: exec("raise OSError(28, 'No space left')"))
+    monkeypatch.setattr("os.fsync", lambda handle: exec("raise OSError(28, 'No space left')"))
     with pytest.raises(FileError, match="No space left"):
         token_of(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -19,11 +19,12 @@ LOCK_INTERVAL = 0.1  # seconds between two attempts to lock a file
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
     """Open a new file next to `path` for writing and reading; it is renamed to `path` if the block ends without error.
 
     A crash, a full disk or Ctrl-C leaves the old file intact. A new file gets the permissions of the umask, a
-    replaced one keeps its permissions. If `path` is a link, its target is replaced.
+    replaced one keeps its permissions. Only the owner can read a `private` one. If `path` is a link, its target is
+    replaced.
     """
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL_SUFFIX}")
@@ -33,6 +34,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if target.exists() and not target.is_file():
             raise FileError(f"Cannot write {path}: it is not an ordinary file.")
         mode = target.stat().st_mode & 0o777 if target.exists() else None
+        mode = 0o600 if private else mode
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         handle = os.open(partial, flags, 0o666 if mode is None else mode | 0o600)
         try:
