@@ -27,7 +27,7 @@ NOISE = 0.1  # variance of the noise of one label
 SPREAD = 0.2  # how much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`
 ROUNDING = 1e-3  # unit rows at most this far apart differ by rounding only
 NEAR_DUPLICATE = 0.3  # maximum distance of near-duplicates, as a share of the median distance to the nearest row
-BLOCK = 1024  # rows of the covariance that are computed at once, so that temporary arrays stay small
+BLOCK = 1024  # rows of the covariance that are squared at once, so that temporary arrays stay small
 UNKNOWN = "far from what is known"
 
 
@@ -114,13 +114,12 @@ class PreparedPool:
     def select(self, n: int, weights: Array, eligible: Array, explained: Array) -> list[int]:
         """At most n of the eligible candidates, best first, without near-duplicates."""
         V, t = self.kernel, self.targets
-        blocks = [slice(start, start + BLOCK) for start in range(0, len(V), BLOCK)]
         if explained.shape[1]:
-            V = np.empty_like(V)
-            for rows in blocks:
-                np.subtract(self.kernel[rows], explained[rows] @ explained[:t].T, out=V[rows])
+            V = explained @ explained[:t].T
+            np.subtract(self.kernel, V, out=V)
         w = weights.astype(V.dtype)
-        gain = np.concatenate([np.square(V[rows]) @ w for rows in blocks]).astype(np.float64)
+        blocks = [V[start : start + BLOCK] for start in range(0, len(V), BLOCK)]
+        gain = np.concatenate([np.square(block) @ w for block in blocks]).astype(np.float64)
         U, variance = np.empty((len(V), n), V.dtype), _variance(explained)
         eligible, chosen = eligible.copy(), list[int]()
         while len(chosen) < n and eligible.any():

@@ -14,9 +14,6 @@ from imprint.kernels.scores import keep_winners
 from imprint.serve.labelled import History, LabelledItem
 from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, imported_labels, rows_of
 
-UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
-TOO_FEW = "Two classes with two examples each are needed."
-
 
 class EvaluatedItems(NamedTuple):
     """Items, and the evaluation of a model that was fitted without them."""
@@ -43,8 +40,9 @@ class ModelEvaluation(NamedTuple):
     @property
     def why_uncalibrated(self) -> str:
         """The reason why there is no calibration, as a sentence."""
-        is_imported = self.model.history.labelled.model is not None
-        return UNCALIBRATED_IMPORT if is_imported and self.model.basis.head.folds is None else TOO_FEW
+        if self.model.history.labelled.model is not None and self.model.basis.head.folds is None:
+            return "The imported model was fitted without calibration, and it has no examples to calibrate it from."
+        return "Two classes with two examples each are needed."
 
     def cross_validated(self) -> EvaluatedItems | None:
         """The evaluation of calibrated out-of-fold predictions; None if the model is not calibrated."""

@@ -16,7 +16,6 @@ from imprint.core.tree import SEPARATOR, LabelTree
 Entry = dict[str, Any]
 """A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other keys are its arguments."""
 RecordedChange = tuple[Entry, int]  # an applied entry, and the number of the item that it created if it is an `add`
-UNDO, REDO = "undo", "redo"
 LONGEST_LABEL, LONGEST_NAME = 100, 120
 
 
@@ -205,7 +204,7 @@ class History(NamedTuple):
 
     def after(self, entry: Entry) -> "History":
         """The history with one more entry; this one itself if the entry changes nothing."""
-        if entry.get("do") in (UNDO, REDO):
+        if entry.get("do") in ("undo", "redo"):
             return self.replayed([entry])
         change, next_id = (entry, self.next_id), self.next_id + (entry.get("do") == "add")
         labelled = self.labelled.after([change])
@@ -221,12 +220,12 @@ class History(NamedTuple):
         done, undone, next_id = list(self.done), list(self.undone), self.next_id
         for entry in entries:
             kind = entry.get("do")
-            if kind not in (UNDO, REDO):
+            if kind not in ("undo", "redo"):
                 done.append((entry, next_id))
                 undone.clear()
                 next_id += kind == "add"
                 continue
-            source, target = (done, undone) if kind == UNDO else (undone, done)
+            source, target = (done, undone) if kind == "undo" else (undone, done)
             if not source:
                 raise ParameterError(f"There is nothing to {kind}.")
             group = source[-1][0].get("group")

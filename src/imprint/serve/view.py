@@ -1,13 +1,13 @@
 """What the page shows: the state of a project and the evaluation of its model, as JSON, and previews of inputs."""
 
 import io
-import wave
 from base64 import b64encode
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from PIL import Image
+from scipy.io import wavfile
 
 from imprint.calibration import Calibration
 from imprint.calibration.estimates import caveats, wilson_interval
@@ -162,9 +162,7 @@ def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
     item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
     shown, out = modality.show(item), io.BytesIO()
     if isinstance(item, Recording):
-        with wave.open(out, "wb") as sound:
-            sound.setparams((1, 2, item.rate, len(item.samples), "NONE", ""))
-            sound.writeframes((np.clip(item.samples, -1, 1) * 32767).astype("<i2").tobytes())
+        wavfile.write(out, item.rate, (np.clip(item.samples, -1, 1) * 32767).astype(np.int16))
         return "audio/wav", out.getvalue()
     if not isinstance(shown, np.ndarray):
         return "text/plain; charset=utf-8", str(shown or "").encode()
