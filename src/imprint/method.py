@@ -1,4 +1,4 @@
-"""A method: five components that are applied to the rows of a class, to its proxies and to queries."""
+"""A method: five components that turn the rows of classes into proxies, and queries into scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,8 +43,8 @@ class Method:
             norm = getattr(self, f"norm_{position}")
             if position not in norm.positions:
                 usable = [str(cls.public_name()) for cls in normalisers.family if position in cls.positions]
-                only = f"works only as {' or '.join('norm_' + p for p in norm.positions)}"
-                rule = f"{norm} {only}; norm_{position} takes {', '.join(usable)}"
+                allowed = " or ".join(f"norm_{p}" for p in norm.positions)
+                rule = f"{norm} works only as {allowed}; norm_{position} takes {', '.join(usable)}"
                 raise ParameterError(f"norm_{position}={str(norm)!r}: {rule}.")
         if self.aggregator.needs_points and not self.generator.points:
             rule = "decides by distances, but these proxies are directions, not points; use a generator of points"
@@ -75,18 +75,20 @@ class Method:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
-        scaled, rngs = [self.norm_pre.apply(X) for X in parts], [class_rng(seed, label) for label in labels]
-        weight_argument = self._optional(weights)
-        summaries = map(self._finite, self.generator.summarise_all(scaled, rngs, *weight_argument))
+        scaled = [self.norm_pre.apply(X) for X in parts]
+        rngs = [class_rng(seed, label) for label in labels]
+        weight_argument = self._weight_argument(weights)
+        summaries = map(self._check_finite, self.generator.summarise_all(scaled, rngs, *weight_argument))
         return list(map(ClassState, summaries, map(self.sums, parts, scaled, *weight_argument)))
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
         """The state of a class after more rows."""
         X = to_numpy(X)  # the stored rows are NumPy arrays
-        scaled, generator = self.norm_pre.apply(X), self.generator
-        summary = generator.extend(state.summary, scaled, class_rng(seed, label), *self._optional(weight))
+        scaled = self.norm_pre.apply(X)
+        rng = class_rng(seed, label)
+        summary = self.generator.extend(state.summary, scaled, rng, *self._weight_argument(weight))
         sums = self.aggregator.merge([state.sums, self.sums(X, scaled, weight)])
-        return ClassState(self._finite(summary), self._finite(sums))
+        return ClassState(self._check_finite(summary), self._check_finite(sums))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
         """The normalised proxies, sorted by class, and their number in each class.  # (p, d), (C,)
@@ -94,28 +96,29 @@ class Method:
         `arrival` lists the classes in the order in which they were imprinted.
         """
         parts = self.generator.proxies(states)
-        sizes, W = [len(part) for part in parts], np.concatenate(parts)
+        sizes = [len(part) for part in parts]
+        W = np.concatenate(parts)
         if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):  # else the states were checked
             with np.errstate(over="ignore"):
-                W = self._finite({"": W.astype(dtype, copy=False)})[""]
+                W = self._check_finite({"": W.astype(dtype, copy=False)})[""]
         if not self.norm_post.uses_reference:
             return self.norm_post.apply(W), sizes
         ends = np.cumsum(sizes)
-        before: list[Array] = []
+        earlier: list[Array] = []
         for c in arrival:
             class_proxies = W[ends[c] - sizes[c] : ends[c]]
-            class_proxies[:] = self.norm_post.apply(class_proxies, np.concatenate(before) if before else None)
-            before.append(class_proxies)
+            class_proxies[:] = self.norm_post.apply(class_proxies, np.concatenate(earlier) if earlier else None)
+            earlier.append(class_proxies)
         return W, sizes
 
-    def _finite(self, arrays: State) -> State:
+    def _check_finite(self, arrays: State) -> State:
         """The arrays unchanged; an error if the rows were too large for their type."""
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays
 
-    def _optional(self, weights: Any) -> tuple[Any, ...]:
-        """The weights as one argument, if there are any; refused if the generator has no such parameter."""
+    def _weight_argument(self, weights: Any) -> tuple[Any, ...]:
+        """The weights as a tuple of one argument, or of none; refused if the generator does not take weights."""
         if weights is None:
             return ()
         if not self.generator.takes_weights:
@@ -125,4 +128,4 @@ class Method:
     def sums(self, X: Array, scaled: Array, weight: Array | None = None) -> State:
         """The aggregator's statistics of the rows of a class, given before and after `norm_pre`."""
         queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
-        return self.aggregator.sums(scaled, queries, *self._optional(weight))
+        return self.aggregator.sums(scaled, queries, *self._weight_argument(weight))

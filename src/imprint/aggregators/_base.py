@@ -22,9 +22,9 @@ class Change(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What another program needs to classify normalised embeddings, without this library."""
+    """What another program needs, next to the proxies, to classify normalised embeddings without this library."""
 
-    use: str  # the instruction, in words
+    use: str  # the decision rule, in words
     numbers: dict[str, float] = {}  # noqa: RUF012 - a tuple's default, never changed
     tensors: dict[str, Array] = {}  # noqa: RUF012
 
@@ -54,7 +54,7 @@ class Aggregator(Component):
         return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
     def prepare(self, proxies: Proxies, sums: State) -> Any:
-        """Everything that `scores` needs and that does not depend on queries; by default the proxies."""
+        """Everything that `scores` needs and that does not depend on queries, computed once; by default the proxies."""
         return proxies
 
     def update(self, change: Change, sums: State) -> Any | None:

@@ -20,14 +20,15 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.scores import softmax
 
-LARGEST_DOUBT_GRAPH = 2048  # proxies up to which the doubt is exported, which takes a square matrix of float64
-EXACT_ROWS = 24_576  # proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores
-EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39  # and coefficients, and multiplications to solve for them
-MANY_CLASSES = 340  # above, a system too large to be solved whole is solved locally, for each query
-LARGEST_MEMORY = 2**32  # bytes of coefficients and factors up to which a system is solved through centres
-LARGEST_PRODUCTS = 2**48  # and multiplications: about an hour on two cores
-COUNTED_ROWS = 4  # rows per proxy that count for `balance`
-SMALLEST_VARIANCE = 1e-280  # below, squares of distances underflow
+MAX_EXACT_PROXIES = 24_576  # of a system that the CPU solves whole: 2.4 GB, under two minutes on two cores
+MAX_EXACT_COEFFICIENTS = 2**27  # of such a system
+MAX_EXACT_MULTIPLICATIONS = 2**39  # to solve it for the coefficients of all classes
+MAX_NYSTROEM_CLASSES = 340  # of a larger system solved through centres; with more, each query solves a small system
+MAX_MEMORY = 2**32  # bytes of coefficients and factors of a system solved through centres
+MAX_MULTIPLICATIONS = 2**48  # to solve it: about an hour on two cores
+MAX_DOUBT_PROXIES = 2048  # of a model whose doubt is exported, as a square matrix of float64
+MAX_ROWS_PER_PROXY = 4  # that count for `balance`
+MIN_VARIANCE = 1e-280  # below, squared distances underflow
 
 
 class SolvedKernel(NamedTuple):
@@ -40,7 +41,7 @@ class SolvedKernel(NamedTuple):
 
     @property
     def centres(self) -> Array:
-        """The indices of the proxies that have coefficients: all, or some of very many."""
+        """The indices of the proxies that have coefficients: all, or the centres of a system with too many proxies."""
         return self.system.rows if isinstance(self.system, Nystroem) else np.arange(len(self.labels))
 
     @property
@@ -96,10 +97,10 @@ class Kernel(Aggregator):
         return merge_moments(parts)
 
     def prepare(self, proxies: Proxies, sums: State, targets: Array | None = None) -> SolvedKernel:
-        """The solved system. With `targets` (p, labels), it scores these labels instead of classes, not balanced."""
+        """The solved system. With `targets` (p, labels), it scores labels instead of classes, without `balance`."""
         s = scale_for(sums, len(proxies.labels))
         noise = self.noise_of(proxies, s)
-        underflow = variance(sums) < SMALLEST_VARIANCE and differ(proxies.weights)
+        underflow = variance(sums) < MIN_VARIANCE and differ(proxies.weights)
         if underflow or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
             rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
             raise ParameterError(f"{self}: {rule}.")
@@ -108,7 +109,7 @@ class Kernel(Aggregator):
         with self._solving():
             if _is_exact(proxies.weights, len(proxies.labels), len(weights)):
                 system: Any = solve(*problem, targets)
-            elif targets is None and len(weights) > MANY_CLASSES:
+            elif targets is None and len(weights) > MAX_NYSTROEM_CLASSES:
                 system = solve_locally(*problem)
             else:
                 self._check_size(len(proxies.labels), len(weights))
@@ -116,8 +117,9 @@ class Kernel(Aggregator):
         return SolvedKernel(system, s, proxies.labels, weights)
 
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
-        """An exact solution on the same device is updated by the classes that changed, while s stays the same."""
-        count, new, (system, s, _, _) = len(change.labels), change.added, change.prepared
+        """The updated solution, if the earlier one is exact, on the same device and has the same s; else None."""
+        system, s = change.prepared.system, change.prepared.scale
+        count, new = len(change.labels), change.added
         if not isinstance(system, Posterior) or s != scale_for(sums, count) or not is_updated(count):
             return None
         moved = new is not None and new.weights.device != system.weights.device
@@ -132,7 +134,7 @@ class Kernel(Aggregator):
 
     @contextmanager
     def _solving(self) -> Iterator[None]:
-        """One thread of BLAS; a system that is singular in floating point is refused."""
+        """Use one BLAS thread, and report a system that is singular in floating point."""
         try:
             with one_blas_thread():
                 yield
@@ -147,12 +149,12 @@ class Kernel(Aggregator):
         """Refuse a system that would take too much memory or time."""
         centres = min(self.centres, count)
         size, products = 4 * n_classes * centres + 32 * centres**2, 4 * count * centres**2
-        limit = min(LARGEST_MEMORY, (physical_memory() or 2 * LARGEST_MEMORY) // 2)
-        if size > limit or products > LARGEST_PRODUCTS:
+        limit = min(MAX_MEMORY, (physical_memory() or 2 * MAX_MEMORY) // 2)
+        if size > limit or products > MAX_MULTIPLICATIONS:
             raise ParameterError(
                 f"{self}: {count:,} proxies of {n_classes:,} classes through {centres:,} centres need "
                 f"{size / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and {products:.1e} multiplications (at most "
-                f"{LARGEST_PRODUCTS:.1e}); use fewer centres, such as kernel(centres={max(1, centres // 4)}), fewer "
+                f"{MAX_MULTIPLICATIONS:.1e}); use fewer centres, such as kernel(centres={max(1, centres // 4)}), fewer "
                 "proxies, or --recipe imprint2025."
             )
 
@@ -196,13 +198,13 @@ class Kernel(Aggregator):
     def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> str | None:
         """The square root of 1 - |L^-1 k(q)|^2, where K + N = L L^T."""
         system = prepared.system
-        if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > LARGEST_DOUBT_GRAPH:
+        if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > MAX_DOUBT_PROXIES:
             return None
         k = self._graph_kernel(g, x, to_numpy(system.weights), prepared)
-        inverse = to_numpy(system.factor.forward(like(np.eye(len(system.weights)), system.weights)))  # of L, transposed
-        explained = g.reduce("ReduceSumSquare", g.add("MatMul", k, g.constant(inverse, np.float64)), 1)
-        left = g.add("Sub", g.constant(1, np.float64), explained)
-        return str(g.add("Sqrt", g.add("Max", left, g.constant(0, np.float64))))
+        inverse_factor = to_numpy(system.factor.forward(like(np.eye(len(system.weights)), system.weights)))  # L^-T
+        explained = g.reduce("ReduceSumSquare", g.add("MatMul", k, g.constant(inverse_factor, np.float64)), 1)
+        variance = g.add("Sub", g.constant(1, np.float64), explained)
+        return str(g.add("Sqrt", g.add("Max", variance, g.constant(0, np.float64))))
 
     def _graph_kernel(self, g: Any, x: str, weights: Array, prepared: SolvedKernel) -> str:
         """The kernels of queries and proxies, exp(-rate |q - w|^2).  # (n, p)"""
@@ -223,7 +225,7 @@ def class_weights(proxies: Proxies | Change, balance: float) -> Array:
     """
     counts = np.bincount(proxies.labels)
     rows = np.add.reduceat(proxies.mass, np.cumsum(counts) - counts)
-    rows = np.minimum(rows, COUNTED_ROWS * counts.max())
+    rows = np.minimum(rows, MAX_ROWS_PER_PROXY * counts.max())
     return np.asarray((rows.mean() / rows) ** balance)
 
 
@@ -233,5 +235,5 @@ def _is_exact(weights: Any, count: int, n_classes: int) -> bool:
         import torch
 
         return 4 * count**2 + 24 * count * n_classes <= torch.cuda.mem_get_info(weights.device)[0] // 2
-    few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
-    return count <= EXACT_ROWS and few_classes
+    few_classes = count * n_classes <= MAX_EXACT_COEFFICIENTS and count**2 * n_classes <= MAX_EXACT_MULTIPLICATIONS
+    return count <= MAX_EXACT_PROXIES and few_classes

@@ -14,9 +14,9 @@ from imprint.kernels.scores import class_maxima, softmax
 
 
 class SortedProxies(NamedTuple):
-    """Proxies sorted by class."""
+    """What `Max` needs: proxies sorted by class."""
 
-    copies: DeviceCopies  # the weights (p, d)
+    copies: DeviceCopies  # of the weights (p, d)
     starts: Array  # (C,) the first proxy of each class
     scale: float  # the score of a query of mean length in the direction of the longest proxy
 
@@ -92,18 +92,18 @@ def graph_of_maxima(g: Any, x: str, proxies: Proxies) -> str:
     products = g.add("Gemm", x, g.constant(proxies.weights, proxies.weights.dtype), transB=1)
     counts = np.bincount(proxies.labels)
     steps = np.arange(counts.max())
-    of_class = proxies.starts[:, None] + np.where(steps < counts[:, None], steps, 0)  # a small class repeats its first
+    indices = proxies.starts[:, None] + np.where(steps < counts[:, None], steps, 0)  # small classes repeat their first
     if len(steps) == 1:
         return str(products)
-    return str(g.reduce("ReduceMax", g.add("Gather", products, g.constant(of_class, np.int64), axis=1), 2))
+    return str(g.reduce("ReduceMax", g.add("Gather", products, g.constant(indices, np.int64), axis=1), 2))
 
 
 def _underflow(S: Any, Q: Any, W: Array) -> bool:
-    """Whether scores of some query are too small for their type although neither it nor the proxies are zero."""
+    """Whether all scores of some query are too small for their type, although neither it nor the proxies are zero."""
     limits = np.finfo(dtype_name(S))
-    faint = np.flatnonzero(to_numpy(namespace(S).amax(abs(S), axis=1) < limits.tiny / limits.eps))
-    if not len(faint):
+    suspects = np.flatnonzero(to_numpy(namespace(S).amax(abs(S), axis=1) < limits.tiny / limits.eps))
+    if not len(suspects):
         return False
-    queries = [x.astype(np.float64) / (np.abs(x).max() or 1) for x in to_numpy(Q)[faint]]
+    queries = [x.astype(np.float64) / (np.abs(x).max() or 1) for x in to_numpy(Q)[suspects]]
     scaled = np.array(queries) @ (W.astype(np.float64) / (np.abs(W).max() or 1)).T
     return bool((np.abs(scaled) > limits.eps).any())

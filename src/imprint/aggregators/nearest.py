@@ -14,13 +14,13 @@ from imprint.kernels.rows import column_means
 from imprint.kernels.scores import shares
 
 WEIGHTINGS = ("distance", "uniform")
-TINY = float(np.finfo(np.float64).tiny)
+MIN_RADIUS = float(np.finfo(np.float64).tiny)  # of the proxies: the doubt divides by it
 
 
 class VotingProxies(NamedTuple):
-    """Proxies and their classes."""
+    """What `Nearest` needs: proxies and their classes."""
 
-    copies: DeviceCopies  # the weights (p, d)
+    copies: DeviceCopies  # of the weights (p, d)
     labels: Array  # (p,)
     n_classes: int
     radius: float  # the mean distance of the proxies from their mean
@@ -59,7 +59,7 @@ class Nearest(Aggregator):
     def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
         """d / (d + r), with the mean distance d of the voting proxies and the mean distance r of all to their mean."""
         mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(axis=1)
-        return in_type_of(mean / (mean + max(prepared.radius, TINY)), Q)
+        return in_type_of(mean / (mean + max(prepared.radius, MIN_RADIUS)), Q)
 
     def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:
         distances, order = nearest(q[None, :], proxies.weights, len(proxies.weights), self.metric)
@@ -92,7 +92,7 @@ class Nearest(Aggregator):
 
     def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> str | None:
         mean = g.reduce("ReduceMean", self._graph_neighbours(g, x, proxies.weights)[0], 1)
-        return str(g.add("Div", mean, g.add("Add", mean, g.constant(max(prepared.radius, TINY), np.float64))))
+        return str(g.add("Div", mean, g.add("Add", mean, g.constant(max(prepared.radius, MIN_RADIUS), np.float64))))
 
     def _graph_neighbours(self, g: Any, x: str, weights: Array) -> list[str]:
         """Distances and indices of the m nearest proxies, nearest first, in float64 as in `scores`.  # (n, m)"""
@@ -100,11 +100,12 @@ class Nearest(Aggregator):
         m = g.constant([self.m], np.int64)
         if self.metric == "cosine":
             query, proxies = g.unit_rows(query, np.float64), g.unit_rows(proxies, np.float64)
-            away = g.add("Sub", g.constant(1, np.float64), g.add("Gemm", query, proxies, transB=1))
-            return list(g.split("TopK", 2, g.add("Max", away, g.constant(0, np.float64)), m, largest=0))
+            cosines = g.add("Gemm", query, proxies, transB=1)
+            distances = g.add("Max", g.add("Sub", g.constant(1, np.float64), cosines), g.constant(0, np.float64))
+            return list(g.split("TopK", 2, distances, m, largest=0))
         lengths = np.square(weights.astype(np.float64)).sum(axis=1)
         products = g.add("Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64))
-        order = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances minus the query's length
-        _, index = g.split("TopK", 2, order, m, largest=0)
-        apart = g.add("Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index))  # (n, m, d)
-        return [g.add("Sqrt", g.reduce("ReduceSumSquare", apart, 2)), index]
+        ordering = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances minus |q|^2
+        _, index = g.split("TopK", 2, ordering, m, largest=0)
+        differences = g.add("Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index))  # (n, m, d)
+        return [g.add("Sqrt", g.reduce("ReduceSumSquare", differences, 2)), index]

@@ -12,7 +12,7 @@ from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_n
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.types import Array
-from imprint.generators._base import masses
+from imprint.generators._base import row_masses
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
@@ -36,7 +36,7 @@ class CrossValidation:
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
-        weight = masses(X, weight)
+        weight = row_masses(X, weight)
         seed = self.empty.seed
         held, fitted = dict(self.held), dict(self.fitted)
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds

@@ -11,7 +11,7 @@ from imprint.collapse.rows import RowsByClass, check_finite
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
-LEAST_ROWS = 256  # for which a matrix product is worthwhile
+MIN_PRODUCT_ROWS = 256  # below, a matrix product is not worthwhile
 
 
 class Gram:
@@ -28,7 +28,7 @@ class Gram:
     def add(self, block: Array) -> None:
         """Add float64 rows, which the caller must not change afterwards."""
         self.rows.append(block)
-        if sum(map(len, self.rows)) >= max(LEAST_ROWS, block.shape[1]):
+        if sum(map(len, self.rows)) >= max(MIN_PRODUCT_ROWS, block.shape[1]):
             self.total()
 
     def merge(self, other: "Gram", factor: float = 1.0) -> None:
@@ -46,7 +46,7 @@ class Gram:
 
 
 class Accumulator:
-    """Takes labelled rows in batches and returns their metrics of neural collapse.
+    """Computes the metrics of neural collapse of labelled rows that arrive in batches.
 
     By default every class stores its scatter matrix, at most 16 l^2 bytes, and one pass computes NC1, NC2, NC3, VCI and
     CDNV. With `scatter=False` a class stores only its mean, 8 l bytes. One pass then computes NC2, NC3 and CDNV; a
@@ -66,7 +66,8 @@ class Accumulator:
         self.scatter = bool(scatter)
         self.width = 0  # number of columns, known after the first batch
         self._index: dict[Any, int] = {}  # by label: the index of a class in the arrays below
-        self._counts, self._squares = np.zeros(0, int), np.zeros(0)  # rows; squared distances to the mean, summed
+        self._counts = np.zeros(0, int)  # rows of each class
+        self._squares = np.zeros(0)  # sum of the squared distances to the class mean
         self._means = np.zeros((0, 0))
         self._scatters: list[Gram] = []
         self._eps = 0.0
@@ -76,7 +77,7 @@ class Accumulator:
 
     def update(self, X: Any, y: Any) -> Self:
         """Add one batch, without keeping references to it. A refused batch changes nothing."""
-        rows = RowsByClass.of(f"{self!r}.update(X, y)", X, y, at_least=1)
+        rows = RowsByClass.of(f"{self!r}.update(X, y)", X, y, min_classes=1)
         check_finite(rows.call, "X", rows.X)
         means = np.stack([rows.X[index].mean(axis=0, dtype=np.float64) for index in rows.by_class()])
         classes, steps = self._include(rows.call, rows.classes.tolist(), rows.counts, means)
@@ -110,8 +111,8 @@ class Accumulator:
     def _include(self, call: str, labels: list[Any], counts: Array, means: Array) -> tuple[Array, Array]:
         """Include rows of some classes in the counts and means.
 
-        Returns the indices of the classes, and for each class the x for which x x^T is what the distance of its two
-        means adds to its scatter, after Chan, Golub, LeVeque (1979).
+        Returns the indices of the classes, and for each class a vector x: merging two parts of a class adds x x^T to
+        the sum of their scatter matrices (Chan, Golub, LeVeque 1979).
         """
         if self.width not in (0, means.shape[1]):
             raise ParameterError(f"{call}: every batch must have {self.width} columns, got {means.shape[1]}.")
@@ -124,20 +125,22 @@ class Accumulator:
         self._counts, self._squares = np.pad(self._counts, (0, new)), np.pad(self._squares, (0, new))
         self._means = np.concatenate([self._means.reshape(-1, self.width), np.zeros((new, self.width))])
         self._scatters += [Gram(self.width) for _ in range(new if self.scatter else 0)]
-        before, gaps = self._counts[classes], means - self._means[classes]
-        total = before + counts
-        steps = gaps * np.sqrt(before * counts / total)[:, None]
-        self._means[classes] += gaps * (counts / total)[:, None]
+        old_counts, differences = self._counts[classes], means - self._means[classes]
+        total = old_counts + counts
+        steps = differences * np.sqrt(old_counts * counts / total)[:, None]
+        self._means[classes] += differences * (counts / total)[:, None]
         self._counts[classes] = total
         return classes, steps
 
     def result(self) -> Collapse:
         """The metrics of the rows so far; more batches may follow."""
-        call, labels = f"{self!r}.result()", sorted(self._index)
+        call = f"{self!r}.result()"
+        labels = sorted(self._index)
         if len(labels) < 2:
             raise ParameterError(f"{call}: at least 2 classes must have been seen, got {len(labels)}.")
-        order, within = [self._index[label] for label in labels], Gram(self.width)
+        order = [self._index[label] for label in labels]
         counts, means, variances = self._counts[order], self._means[order], self._squares[order] / self._counts[order]
+        within = Gram(self.width)
         for c, count in zip(order, counts) if self.scatter else ():
             within.merge(self._scatters[c], 1 / (count * len(labels)))
         pooled = within.total() if self.scatter else None
@@ -163,11 +166,11 @@ class SecondPass:
 
     def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
         """Add one batch. `predictions` are labels, one per row, if no weights were given."""
-        rows = RowsByClass.of("second_pass().update(X, y)", X, y, at_least=1)
+        rows = RowsByClass.of("second_pass().update(X, y)", X, y, min_classes=1)
         check_finite(rows.call, "X", rows.X)
         first = self._first
-        where = np.searchsorted(first.classes, rows.classes).clip(max=len(first.classes) - 1)
-        if rows.X.shape[1] != first.means.shape[1] or (first.classes[where] != rows.classes).any():
+        classes = np.searchsorted(first.classes, rows.classes).clip(max=len(first.classes) - 1)
+        if rows.X.shape[1] != first.means.shape[1] or (first.classes[classes] != rows.classes).any():
             raise ParameterError(f"{rows.call}: the labels and the width must be those of the first pass.")
         if predictions is not None or self._head is not None:
             self._agreeing += first.agreeing(rows, predictions, self._head)
@@ -175,11 +178,11 @@ class SecondPass:
         if self._gram is not None:
             scale = 1 / np.sqrt(first.counts * len(first.counts))
             for part in rows.parts():
-                codes, block = where[rows.codes[part]], rows.X[part].astype(np.float64)
+                codes, block = classes[rows.codes[part]], rows.X[part].astype(np.float64)
                 block -= first.means[codes]
                 block *= scale[codes][:, None]
                 self._gram.add(block)
-        self._counts[where] += rows.counts
+        self._counts[classes] += rows.counts
         return self
 
     def merge(self, other: "SecondPass") -> Self:

@@ -11,7 +11,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
-SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
+FLOAT32_EPS, FLOAT64_EPS = (float(np.finfo(dtype).eps) for dtype in (np.float32, np.float64))
 EQUAL_MEANS = "the class means must differ, here they are all equal"
 LinearHead = tuple[Array, Array]  # weights (C, l) and bias (C,) of a linear head
 
@@ -27,7 +27,7 @@ class NC2:
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
-    """The metrics of all rows seen. Each equals the function of the same name and is computed on access."""
+    """The metrics of all rows so far, computed on access. Each equals the function of the same name."""
 
     call: str = field(repr=False)  # the call that error messages name
     classes: Array  # (C,) sorted
@@ -93,7 +93,7 @@ class Collapse:
         Rounding the input moves the C x l matrix of means by about eps times its norm, and by Weyl's inequality no
         singular value moves further. The same holds for the float64 arithmetic here.
         """
-        return float(max(self.eps, max(self.means.shape) * DOUBLE) * np.linalg.norm(self.means))
+        return float(max(self.eps, max(self.means.shape) * FLOAT64_EPS) * np.linalg.norm(self.means))
 
     @cached_property
     def span(self) -> tuple[Array, Array]:
@@ -117,7 +117,7 @@ class Collapse:
             raise self.error(EQUAL_MEANS)
         centre = self.counts @ self.means / self.counts.sum()
         _, s, directions = np.linalg.svd(self.means - centre, full_matrices=False)
-        rank = int((s**2 > self.means.shape[1] * SINGLE * s[0] ** 2).sum())
+        rank = int((s**2 > self.means.shape[1] * FLOAT32_EPS * s[0] ** 2).sum())
         whitening = directions[:rank].T / s[:rank]
         return whitening, float(((centre @ whitening) ** 2).sum())
 
@@ -144,8 +144,10 @@ class Collapse:
         C, lengths = len(self.classes), np.linalg.norm(self.centred, axis=1)
         if lengths.min() <= self.tolerance:
             raise self.error(f"class {self.classes[lengths.argmin()]} must not have the global mean as its mean")
-        unit, scaled = self.centred / lengths[:, None], self.centred / lengths.max()
-        cosines, gram = (unit @ unit.T)[np.triu_indices(C, k=1)], scaled @ scaled.T
+        unit = self.centred / lengths[:, None]
+        cosines = (unit @ unit.T)[np.triu_indices(C, k=1)]
+        scaled = self.centred / lengths.max()
+        gram = scaled @ scaled.T
         frame = (np.eye(C) - 1 / C) / np.sqrt(C - 1)
         return NC2(
             equinorm=float(lengths.std() / lengths.mean()),
@@ -155,12 +157,12 @@ class Collapse:
 
     def nc3(self, weights: Any) -> float:
         W = check_values(self.call, "weights", weights, self.means.shape)
-        length, size = np.linalg.norm(self.centred), np.linalg.norm(W)
-        if length <= self.tolerance:
+        means_norm, weights_norm = np.linalg.norm(self.centred), np.linalg.norm(W)
+        if means_norm <= self.tolerance:
             raise self.error(EQUAL_MEANS)
-        if size == 0:
+        if weights_norm == 0:
             raise self.error("weights must not all be zero")
-        return float(np.linalg.norm(W / size - self.centred / length) ** 2)
+        return float(np.linalg.norm(W / weights_norm - self.centred / means_norm) ** 2)
 
     @property
     def nc4(self) -> float:
@@ -174,13 +176,14 @@ class Collapse:
         (directions, lengths), C = self.span, len(self.classes)
         between = directions * (lengths / np.sqrt(C))  # (l, r), Sb = between between^T
         values, vectors = np.linalg.eigh(self._within() + between @ between.T)
-        floor = len(values) * DOUBLE * values[-1]
-        solid, counted = values > floor, lengths**2 / C > floor
-        if not counted.any():
+        floor = len(values) * FLOAT64_EPS * values[-1]
+        nonzero = values > floor  # directions of St
+        distinct = lengths**2 / C > floor  # directions of Sb
+        if not distinct.any():
             raise self.error(EQUAL_MEANS)
-        inside = vectors[:, solid].T @ between[:, counted]
-        explained = float((inside**2 / values[solid, None]).sum())
-        return 1.0 - explained / int(counted.sum())
+        projected = vectors[:, nonzero].T @ between[:, distinct]
+        explained = float((projected**2 / values[nonzero, None]).sum())
+        return 1.0 - explained / int(distinct.sum())
 
     @property
     def cdnv(self) -> float:

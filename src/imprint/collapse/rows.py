@@ -11,11 +11,11 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
-BLOCK = 1 << 19  # numbers in one block: 4 MB of float64, so that a block stays in the cache between its steps
+BLOCK_VALUES = 1 << 19  # 4 MB of float64: a block stays in the cache while it is processed
 
 
 def check_labels(call: str, name: str, values: Any, count: int) -> Array:
-    """Refuse labels unless there is one per row, without NaN."""
+    """Return the labels as an array; refuse them unless there is one per row, without NaN."""
     array = np.asarray(to_numpy(values))
     if array.shape != (count,):
         raise ParameterError(f"{call}: {name} must have shape ({count},), got {array.shape}.")
@@ -31,7 +31,7 @@ def check_finite(call: str, name: str, values: Array) -> None:
 
 
 def check_values(call: str, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-    """Refuse values unless they are finite real numbers of this shape; returns them in float64."""
+    """Return the values in float64; refuse them unless they are finite real numbers of this shape."""
     array = np.asarray(to_numpy(values))
     if array.shape != shape or array.dtype.kind not in "iuf":
         got = f"{array.dtype} of shape {array.shape}"
@@ -51,7 +51,7 @@ class RowsByClass:
     counts: Array  # (C,)
 
     @classmethod
-    def of(cls, call: str, X: Any, y: Any, at_least: int = 2) -> "RowsByClass":
+    def of(cls, call: str, X: Any, y: Any, min_classes: int = 2) -> "RowsByClass":
         """Check (X, y). That all values are finite is checked later, by `class_means` or `check_finite`."""
         X = np.asarray(to_numpy(X))
         if X.ndim != 2 or 0 in X.shape:
@@ -63,8 +63,8 @@ class RowsByClass:
             classes, codes = np.unique(y, return_inverse=True)
         except TypeError as error:
             raise ParameterError(f"{call}: the labels in y must be comparable with one another.") from error
-        if len(classes) < at_least:
-            raise ParameterError(f"{call}: y must hold at least {at_least} classes, got {len(classes)}.")
+        if len(classes) < min_classes:
+            raise ParameterError(f"{call}: y must hold at least {min_classes} classes, got {len(classes)}.")
         return cls(call, X, classes, codes, np.bincount(codes))
 
     @property
@@ -78,8 +78,9 @@ class RowsByClass:
         return np.split(order, np.cumsum(self.counts)[:-1])
 
     def parts(self, index: Array | None = None) -> list[slice]:
-        """Slices of all rows, or of some row indices; each has about `BLOCK` numbers."""
-        count, step = len(self.X if index is None else index), max(1, BLOCK // self.X.shape[1])
+        """Slices of all rows, or of some row indices, each of about `BLOCK_VALUES` values."""
+        count = len(self.X if index is None else index)
+        step = max(1, BLOCK_VALUES // self.X.shape[1])
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def class_means(self) -> Array:
@@ -106,5 +107,5 @@ class RowsByClass:
             return np.einsum("ij,ij->i", rows, rows)
 
         with one_blas_thread():
-            computed = on_all_cores(squares, self.parts())
-        return np.bincount(self.codes, np.concatenate(computed)) / self.counts
+            squared_lengths = np.concatenate(on_all_cores(squares, self.parts()))
+        return np.bincount(self.codes, squared_lengths) / self.counts

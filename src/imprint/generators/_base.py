@@ -10,13 +10,13 @@ from imprint.core.component import Component
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.types import Array, State
 
-ROWS = {"rows": Entry("p d")}
+ROWS_LAYOUT = {"rows": Entry("p d")}
 
 
-def clusters(count: str = "p") -> dict[str, Entry]:
-    """The layout of a state with this number of proxies, which represent clusters of rows."""
-    mass, spread = Entry(count, minimum=MIN_MASS, maximum=MAX_COUNT), Entry(count, minimum=0)
-    return {"rows": Entry(f"{count} d"), "mass": mass, "spread": spread}
+def cluster_layout(count: str = "p") -> dict[str, Entry]:
+    """The layout of a state whose `count` proxies represent clusters of rows."""
+    mass = Entry(count, minimum=MIN_MASS, maximum=MAX_COUNT)
+    return {"rows": Entry(f"{count} d"), "mass": mass, "spread": Entry(count, minimum=0)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +68,11 @@ class PerClassGenerator(Generator):
         return [state["rows"] for state in states]
 
 
-def masses(X: Array, weight: Array | None) -> Array:
-    """The weights of rows, by default one.  # (n,) float64"""
+def row_masses(X: Array, weight: Array | None) -> Array:
+    """The weights of rows as float64, by default 1.  # (n,)"""
     return np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
 
 
-def append(rows: Array, mass: Array, X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Rows and their masses, followed by new rows and their weights.  # (n, d), (n,)"""
-    return np.concatenate([rows, X]), np.concatenate([mass, masses(X, weight)])
+def append_rows(rows: Array, mass: Array, X: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Rows and their row_masses, followed by new rows and their weights.  # (n, d), (n,)"""
+    return np.concatenate([rows, X]), np.concatenate([mass, row_masses(X, weight)])

@@ -4,7 +4,7 @@ import numpy as np
 
 from imprint.core.arrays import to_numpy
 from imprint.core.types import Array, State
-from imprint.generators._base import ROWS, PerClassGenerator, append, clusters, masses
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator, append_rows, cluster_layout, row_masses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,12 +16,12 @@ class AllRows(PerClassGenerator):
     """
 
     takes_tensors = True
-    layout = ROWS | {"mass": clusters()["mass"]._replace(optional=True)}
+    layout = ROWS_LAYOUT | {"mass": cluster_layout()["mass"]._replace(optional=True)}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows = {"rows": np.array(to_numpy(X))}
-        return rows if weight is None else {**rows, "mass": masses(X, weight)}
+        return rows if weight is None else {**rows, "mass": row_masses(X, weight)}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows, mass = append(state["rows"], masses(state["rows"], state.get("mass")), X, weight)
+        rows, mass = append_rows(state["rows"], row_masses(state["rows"], state.get("mass")), X, weight)
         return {"rows": rows} if weight is None and "mass" not in state else {"rows": rows, "mass": mass}

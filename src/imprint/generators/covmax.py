@@ -6,7 +6,7 @@ from imprint.core.arrays import rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import Entry
 from imprint.core.types import Array, State
-from imprint.generators._base import ROWS, PerClassGenerator
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 from imprint.kernels.rows import column_sums, products
 
 
@@ -24,7 +24,7 @@ class CovMax(PerClassGenerator):
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     takes_tensors = True
-    layout = ROWS | {"total": Entry("d")}
+    layout = ROWS_LAYOUT | {"total": Entry("d")}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return self._best(X, column_sums(X, weight))

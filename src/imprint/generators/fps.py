@@ -4,7 +4,7 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import ROWS, PerClassGenerator
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 from imprint.kernels.medoids import farthest_points
 
 
@@ -19,7 +19,7 @@ class FPS(PerClassGenerator):
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
-    layout = ROWS
+    layout = ROWS_LAYOUT
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return {"rows": X[farthest_points(X, self.k, first=int(rng.integers(len(X))))]}

@@ -6,8 +6,8 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.layout import Entry
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator, append, clusters, masses
-from imprint.generators.least_squares import MOMENTS, WEIGHTINGS, LeastSquares
+from imprint.generators._base import Generator, append_rows, cluster_layout, row_masses
+from imprint.generators.least_squares import MOMENTS_LAYOUT, WEIGHTINGS, LeastSquares
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.ridge import add_moments, moments
 from imprint.kernels.rows import weighted_rows
@@ -27,13 +27,13 @@ class KLeastSquares(Generator):
     reg: float = param(1e-4, "regularisation (weight decay)", gt=0)
     weighting: str = param("classes", "whether clusters or rows have equal weights", choices=WEIGHTINGS, detail=True)
     points = False
-    layout = MOMENTS | {"means": Entry("p d"), "mass": clusters()["mass"]}
+    layout = MOMENTS_LAYOUT | {"means": Entry("p d"), "mass": cluster_layout()["mass"]}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return {**self._cluster(X, masses(X, weight), rng), **moments(weighted_rows(X, weight))}
+        return {**self._cluster(X, row_masses(X, weight), rng), **moments(weighted_rows(X, weight))}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        clusters = self._cluster(*append(state["means"], state["mass"], X, weight), rng)
+        clusters = self._cluster(*append_rows(state["means"], state["mass"], X, weight), rng)
         return {**clusters, **add_moments(state, weighted_rows(X, weight))}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:

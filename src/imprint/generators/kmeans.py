@@ -6,7 +6,7 @@ import numpy as np
 from imprint.core.arrays import to_numpy
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator, append, clusters
+from imprint.generators._base import PerClassGenerator, append_rows, cluster_layout
 from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
 
@@ -24,7 +24,7 @@ class KMeans(PerClassGenerator):
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     takes_tensors = True
-    layout = clusters()
+    layout = cluster_layout()
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return _state(kmeans(X if weight is None else to_numpy(X), self.k, rng, mass=weight))
@@ -38,11 +38,11 @@ class KMeans(PerClassGenerator):
         return [_state(result) for result in kmeans_many(parts, problems)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows, mass = append(state["rows"], state["mass"], X, weight)
+        rows, mass = append_rows(state["rows"], state["mass"], X, weight)
         result = kmeans(rows, self.k, rng, mass=mass)
-        cluster_of_old = result.labels[: len(state["rows"])]
-        inner = np.bincount(cluster_of_old, state["mass"] * state["spread"], minlength=len(result.centres))
-        return _state(result._replace(spread=result.spread + inner / result.mass))
+        labels_of_old = result.labels[: len(state["rows"])]  # the clusters of the old centres, which have a spread
+        old_scatter = np.bincount(labels_of_old, state["mass"] * state["spread"], minlength=len(result.centres))
+        return _state(result._replace(spread=result.spread + old_scatter / result.mass))
 
 
 def _state(result: KMeansResult) -> State:

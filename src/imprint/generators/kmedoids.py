@@ -4,11 +4,11 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator, append, clusters, masses
+from imprint.generators._base import PerClassGenerator, append_rows, cluster_layout, row_masses
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam
 
-METHODS = ("fasterpam", "alternate")
+ALGORITHMS = ("fasterpam", "alternate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +24,14 @@ class KMedoids(PerClassGenerator):
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
-    method: str = param("fasterpam", "search algorithm", choices=METHODS, detail=True)
-    layout = clusters()
+    method: str = param("fasterpam", "search algorithm", choices=ALGORITHMS, detail=True)
+    layout = cluster_layout()
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return self._state(X, masses(X, weight), np.zeros(len(X)), rng)
+        return self._state(X, row_masses(X, weight), np.zeros(len(X)), rng)
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows, mass = append(state["rows"], state["mass"], X, weight)
+        rows, mass = append_rows(state["rows"], state["mass"], X, weight)
         return self._state(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
 
     def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> Medoids:
@@ -45,6 +45,6 @@ class KMedoids(PerClassGenerator):
 
 def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Medoids) -> State:
     """The state of medoids; each row may itself represent `mass` rows with a `spread` around it."""
-    apart = mass * (medoids.distances**2 + spread)
-    total, scatter = (np.bincount(medoids.labels, w, minlength=len(medoids.rows)) for w in (mass, apart))
+    squares = mass * (medoids.distances**2 + spread)
+    total, scatter = (np.bincount(medoids.labels, w, minlength=len(medoids.rows)) for w in (mass, squares))
     return {"rows": rows[medoids.rows], "mass": total, "spread": scatter / total}

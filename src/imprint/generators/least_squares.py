@@ -7,12 +7,12 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import Entry
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator, clusters, masses
+from imprint.generators._base import Generator, cluster_layout, row_masses
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
 from imprint.kernels.rows import column_means, weighted_rows
 
 WEIGHTINGS = ("classes", "samples")
-MOMENTS = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
+MOMENTS_LAYOUT = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +28,17 @@ class LeastSquares(Generator):
     reg: float = param(1e-4, "regularisation (weight decay)", gt=0)
     weighting: str = param("classes", "whether classes or rows have equal weights", choices=WEIGHTINGS, detail=True)
     points = False
-    layout = MOMENTS | {"means": Entry("1 d"), "mass": clusters("1")["mass"]}
+    layout = MOMENTS_LAYOUT | {"means": Entry("1 d"), "mass": cluster_layout("1")["mass"]}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        mass, means = masses(X, weight).sum(keepdims=True), column_means(X, weight)[None, :]
+        mass, means = row_masses(X, weight).sum(keepdims=True), column_means(X, weight)[None, :]
         return {"means": means, "mass": mass, **moments(weighted_rows(X, weight))}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        before, now = state["mass"][0], masses(X, weight).sum()
-        mean = (state["means"][0] * before + column_means(X, weight) * now) / (before + now)
-        more = add_moments(state, weighted_rows(X, weight))
-        return {"means": mean[None, :], "mass": np.array([before + now]), **more}
+        old_mass, new_mass = state["mass"][0], row_masses(X, weight).sum()
+        mass = old_mass + new_mass
+        mean = (state["means"][0] * old_mass + column_means(X, weight) * new_mass) / mass
+        return {"means": mean[None, :], "mass": np.array([mass]), **add_moments(state, weighted_rows(X, weight))}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         means, mass = (np.concatenate([state[name] for state in states]) for name in ("means", "mass"))  # (p, d), (p,)

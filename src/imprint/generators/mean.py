@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator, clusters
+from imprint.generators._base import PerClassGenerator, cluster_layout
 from imprint.kernels.rows import column_means, squared_distances
 
 
@@ -15,19 +15,19 @@ class Mean(PerClassGenerator):
     """
 
     takes_tensors = True
-    layout = clusters("1")
+    layout = cluster_layout("1")
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         mean = column_means(X, weight)
-        apart = squared_distances(X, mean)
+        squares = squared_distances(X, mean)
         if weight is None:
-            return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": apart.mean(keepdims=True)}
+            return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": squares.mean(keepdims=True)}
         mass = weight.sum(dtype=np.float64)
-        return {"rows": mean[None, :], "mass": np.array([mass]), "spread": np.array([weight @ apart / mass])}
+        return {"rows": mean[None, :], "mass": np.array([mass]), "spread": np.array([weight @ squares / mass])}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        more = self.summarise(X, rng, weight)
-        means, mass, spread = (np.concatenate([state[name], more[name]]) for name in ("rows", "mass", "spread"))
+        new = self.summarise(X, rng, weight)
+        means, mass, spread = (np.concatenate([state[name], new[name]]) for name in ("rows", "mass", "spread"))
         mean = mass @ means / mass.sum()
-        joint = mass @ (spread + squared_distances(means, mean)) / mass.sum()
-        return {"rows": mean[None, :], "mass": mass.sum(keepdims=True), "spread": np.array([joint])}
+        total_spread = mass @ (spread + squared_distances(means, mean)) / mass.sum()
+        return {"rows": mean[None, :], "mass": mass.sum(keepdims=True), "spread": np.array([total_spread])}

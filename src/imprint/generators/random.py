@@ -7,7 +7,7 @@ from imprint.core.arrays import rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import MAX_COUNT, Entry
 from imprint.core.types import Array, State
-from imprint.generators._base import ROWS, PerClassGenerator
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Random(PerClassGenerator):
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     takes_tensors = True
-    layout = ROWS | {
+    layout = ROWS_LAYOUT | {
         "keys": Entry("p", minimum=0, maximum=1),
         "seen": Entry("1", minimum=1, maximum=MAX_COUNT, integer=True),
     }
@@ -36,8 +36,8 @@ class Random(PerClassGenerator):
         return self._draw(rows, np.concatenate([state["keys"], _keys(len(X), rng, weight)]), seen + len(X))
 
     def _draw(self, rows: Array, keys: Array, seen: int) -> State:
-        best = np.argsort(keys, kind="stable")[: self.k]
-        return {"rows": to_numpy(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}
+        smallest = np.argsort(keys, kind="stable")[: self.k]
+        return {"rows": to_numpy(rows_at(rows, smallest)), "keys": keys[smallest], "seen": np.array([seen])}
 
 
 def _keys(count: int, rng: np.random.Generator, weight: Array | None) -> Array:

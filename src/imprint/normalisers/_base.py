@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from imprint.core.component import Component
 from imprint.core.types import Array
 
-POSITIONS = ("pre", "post", "inf")
+POSITIONS = ("pre", "post", "inf")  # training rows, proxies, queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +13,7 @@ class Normaliser(Component):
     """Scales rows, each independently of the others. It never modifies its input."""
 
     family: ClassVar[str] = "imprint.normalisers"
-    positions: ClassVar[tuple[str, ...]] = POSITIONS  # for training rows (pre), proxies (post), queries (inf)
+    positions: ClassVar[tuple[str, ...]] = POSITIONS  # in which it may be used
     uses_reference: ClassVar[bool] = False  # whether the result depends on the proxies imprinted before
     use: ClassVar[str | None] = None
     """The instruction for users of exported arrays, empty if there is nothing to do. None: it cannot be exported."""

@@ -21,7 +21,7 @@ Score = tuple[Any, Any, Any]  # method, instance, score
 
 
 class Pair(NamedTuple):
-    """Two methods: the p-value of the Wilcoxon test, the same adjusted by Holm, and whether they differ."""
+    """Two methods: the Wilcoxon p-value, raw and adjusted by Holm, and whether they differ significantly."""
 
     first: str
     second: str
@@ -51,7 +51,8 @@ class Comparison:
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The maximal runs of methods, in the order of their ranks, of which no two differ significantly."""
         differ = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.significant}
-        order, end, groups = self.order, 0, []
+        order, groups = self.order, []
+        end = 0
         for start in range(len(order)):
             previous_end = end
             while end < len(order) and not any(frozenset((order[end], other)) in differ for other in order[start:end]):
@@ -106,12 +107,13 @@ def compare(
     if not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ParameterError(f"compare(alpha={alpha!r}): alpha must be a number between 0 and 1.")
     methods, values = _read_scores(scores, names, instances)
-    overall, ranks = friedman(values), tuple(rank_rows(values).mean(axis=0).tolist())
-    testable = len(methods) == 2 or overall.p <= alpha
+    overall = friedman(values)
+    ranks = tuple(rank_rows(values).mean(axis=0).tolist())
+    may_differ = len(methods) == 2 or overall.p <= alpha
     p = np.array([wilcoxon(first, second) for first, second in combinations(values.T, 2)])
     pairs = tuple(
-        Pair(*two, raw, adjusted, testable and adjusted <= alpha)
-        for two, raw, adjusted in zip(combinations(methods, 2), p.tolist(), holm(p).tolist())
+        Pair(*pair, raw, adjusted, may_differ and adjusted <= alpha)
+        for pair, raw, adjusted in zip(combinations(methods, 2), p.tolist(), holm(p).tolist())
     )
     return Comparison(methods, ranks, overall, pairs, float(alpha), len(values))
 
@@ -152,7 +154,7 @@ def _columns(table: Any, names: Any) -> Columns:
 
 
 def _wide(columns: Columns, labels: Any) -> list[Score]:
-    """The scores of one column per method; a mapping names its instances itself, the others are labelled by row."""
+    """The scores in one column per method; a column that is a mapping names its instances, others use `labels`."""
     for name, column in columns.items():
         if not isinstance(column, Sized):
             _refuse(f"method {name!r} has {column!r}; give one score per instance")
@@ -160,12 +162,12 @@ def _wide(columns: Columns, labels: Any) -> list[Score]:
     labels = range(rows) if labels is None else _plain(labels)
     if len(labels) != rows:
         _refuse(f"{len(labels)} instances for {rows} rows of scores")
-    pairs = {name: c.items() if isinstance(c, Mapping) else zip(labels, c) for name, c in columns.items()}
-    return [(name, label, score) for name, of_method in pairs.items() for label, score in of_method]
+    scores = {name: c.items() if isinstance(c, Mapping) else zip(labels, c) for name, c in columns.items()}
+    return [(name, label, score) for name, by_instance in scores.items() for label, score in by_instance]
 
 
 def _long(columns: Columns, names: str, instances: Any) -> tuple[list[Any], Iterable[Score]]:
-    """The methods, and the scores of one row per score."""
+    """The methods and the scores of a long table."""
     if not isinstance(instances, str):
         _refuse(f"`names` is the column {names!r}, so `instances` must name a column too")
     others = [name for name in columns if name not in (names, instances)]

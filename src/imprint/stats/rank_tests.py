@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
-EXACT_UP_TO = 200
-"""Largest number of non-zero differences for which `wilcoxon` counts the exact null distribution."""
+MAX_EXACT_DIFFERENCES = 200  # non-zero ones; with more, `wilcoxon` uses the normal approximation
 
 
 class Friedman(NamedTuple):
@@ -20,7 +19,7 @@ class Friedman(NamedTuple):
 
 
 def rounding_error(scores: Array) -> Array:
-    """The rounding error of each score; two scores tie if they differ by at most the sum of theirs."""
+    """The rounding error of each score; two scores are tied if they differ by at most the sum of their errors."""
     eps = np.finfo(scores.dtype if scores.dtype.kind == "f" else np.float64).eps
     return 2 * float(eps) * np.abs(scores.astype(np.float64))
 
@@ -56,7 +55,7 @@ def friedman(scores: ArrayLike) -> Friedman:
     >>> friedman([[3, 2, 1], [3, 1, 2], [9, 5, 5], [4, 4, 1]]).statistic
     5.571428571428571
     """
-    ranks = rank_rows(_numbers("friedman", scores, 2))
+    ranks = rank_rows(_finite_array("friedman", scores, 2))
     m = ranks.shape[1]
     centred = ranks - (m + 1) / 2
     variation = float((centred**2).sum())
@@ -70,36 +69,37 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p-value of the Wilcoxon signed-rank test on paired scores.
 
     Zero differences are ranked with the others and then left out (Pratt, 1959); tied differences share their average
-    rank. The null distribution given these ranks is exact for up to `EXACT_UP_TO` non-zero differences, and normal
-    without continuity correction beyond. Without a non-zero difference, p = 1.
+    rank. The null distribution given these ranks is exact for up to 200 non-zero differences. Above, it is the normal
+    approximation without continuity correction. Without a non-zero difference, p = 1.
 
     >>> wilcoxon(range(1, 49), [0] * 48) == 2 / 2**48
     True
     >>> wilcoxon([1, 2, 3], [1, 2, 3])
     1.0
     """
-    a, b = (_numbers("wilcoxon", scores, 1) for scores in (first, second))
+    a, b = (_finite_array("wilcoxon", scores, 1) for scores in (first, second))
     if len(a) != len(b):
         raise ParameterError(f"wilcoxon: {len(a)} and {len(b)} scores; the scores must be paired.")
-    errors, difference = rounding_error(a) + rounding_error(b), a.astype(np.float64) - b
+    errors = rounding_error(a) + rounding_error(b)
+    difference = a.astype(np.float64) - b
     nonzero = np.abs(difference) > errors
     ranks = tied_ranks(np.where(nonzero, np.abs(difference), 0), errors)[nonzero]
     positive = ranks[difference[nonzero] > 0].sum()
     smaller = min(positive, ranks.sum() - positive)
-    if len(ranks) <= EXACT_UP_TO:
+    if len(ranks) <= MAX_EXACT_DIFFERENCES:
         return min(1.0, 2 * _exact_tail(np.rint(2 * ranks).astype(np.intp), round(2 * smaller)))
     from scipy.special import ndtr
 
     return min(1.0, 2 * float(ndtr((smaller - ranks.sum() / 2) / np.sqrt((ranks**2).sum() / 4))))
 
 
-def _exact_tail(doubled: Array, limit: int) -> float:
+def _exact_tail(doubled_ranks: Array, limit: int) -> float:
     """The probability that a random subset of the doubled ranks has a sum of at most `limit`."""
     subsets = np.zeros(limit + 1)  # number of subsets by their sum
     subsets[0] = 1
-    for rank in doubled:
+    for rank in doubled_ranks:
         subsets[rank:] += subsets[: max(limit + 1 - rank, 0)]
-    return float(subsets.sum() / 2.0 ** len(doubled))
+    return float(subsets.sum() / 2.0 ** len(doubled_ranks))
 
 
 def holm(p: ArrayLike) -> Array:
@@ -111,7 +111,7 @@ def holm(p: ArrayLike) -> Array:
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    raw = _numbers("holm", p, 1).astype(np.float64)
+    raw = _finite_array("holm", p, 1).astype(np.float64)
     order = np.argsort(raw, kind="stable")
     stepped = raw[order] * np.arange(len(raw), 0, -1)
     adjusted = np.empty_like(raw)
@@ -119,7 +119,7 @@ def holm(p: ArrayLike) -> Array:
     return adjusted
 
 
-def _numbers(call: str, values: ArrayLike, dimensions: int) -> Array:
+def _finite_array(call: str, values: ArrayLike, dimensions: int) -> Array:
     array = np.asarray(values)
     is_table = dimensions == 2
     fits = array.ndim == dimensions and array.dtype.kind in "iuf" and (array.size > 0 or not is_table)

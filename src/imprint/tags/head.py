@@ -16,7 +16,7 @@ from imprint.core.family import unknown
 from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies
-from imprint.generators._base import masses
+from imprint.generators._base import row_masses
 from imprint.head import Decider, Head
 from imprint.method import ClassState, Method
 from imprint.tags.calibration import TagCalibration, calibrate_tags
@@ -162,7 +162,7 @@ def _merged(head: Head, label_set: str, first: ClassState, second: ClassState) -
     generator = head.method.generator
     sums = head.method.aggregator.merge([first.sums, second.sums])
     if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
-        parts = [{"mass": masses(state["rows"], None), **state} for state in (first.summary, second.summary)]
+        parts = [{"mass": row_masses(state["rows"], None), **state} for state in (first.summary, second.summary)]
         names = sorted(first.summary.keys() | second.summary.keys())
         return ClassState({name: np.concatenate([part[name] for part in parts]) for name in names}, sums)
     mass = [second.summary["mass"]] if generator.takes_weights and "mass" in second.summary else []

@@ -23,7 +23,7 @@ def names() -> list[str]:
 
 
 def resolve(spec: str | Task) -> Task:
-    """The task of a text; a task is returned as it is. `str(task)` is the text again.
+    """The task that a text describes; a task is returned unchanged. `str(task)` is the text again.
 
     >>> str(resolve("even | shots(n=5)"))
     'even | shots(n=5)'

@@ -75,12 +75,13 @@ class Task(Component):
         for step in _steps(self):
             mapping, outcomes = step.mapping(current), step.outcomes(current)
             if not outcomes:
-                raise ParameterError(f"{self}.select(): none of the classes takes part: {shown(current)}.")
+                raise ParameterError(f"{self}.select(): none of the classes takes part: {first_classes(current)}.")
             index = {label: i for i, label in enumerate(outcomes)}
-            new = np.array([index[mapping[c]] if c in mapping else -1 for c in current], dtype=np.intp)[codes]
-            selected = np.flatnonzero(new >= 0)
-            selected = selected[step.draw(new[selected], int(seed), outcomes)]
-            rows, codes, current = rows[selected], new[selected], outcomes
+            new_code = [index[mapping[c]] if c in mapping else -1 for c in current]  # by old code; -1: left out
+            new_codes = np.array(new_code, dtype=np.intp)[codes]
+            selected = np.flatnonzero(new_codes >= 0)
+            selected = selected[step.draw(new_codes[selected], int(seed), outcomes)]
+            rows, codes, current = rows[selected], new_codes[selected], outcomes
         return Selection(rows, np.asarray(current)[codes])
 
     def __or__(self, other: "Task") -> "Chain":
@@ -118,13 +119,14 @@ def _steps(task: Task) -> tuple[Task, ...]:
     return task.steps if isinstance(task, Chain) else (task,)
 
 
-def shown(classes: Sequence[Label]) -> str:
-    """The classes for an error message, at most ten."""
+def first_classes(classes: Sequence[Label]) -> str:
+    """Up to ten classes, for an error message."""
     return ", ".join(map(repr, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
 
 
-def integers(task: Task, classes: Sequence[Label]) -> list[int]:
-    """The classes of a task that requires integer labels."""
+def integer_labels(task: Task, classes: Sequence[Label]) -> list[int]:
+    """The classes as integers; an error that names the task if some are not."""
     if not all(isinstance(c, int) for c in classes):
-        raise ParameterError(f"{task} needs integer labels, not {shown(classes)}. Name them: classes('a', 'b').")
+        rule = f"needs integer labels, not {first_classes(classes)}"
+        raise ParameterError(f"{task} {rule}. Name them: classes('a', 'b').")
     return [int(c) for c in classes]

@@ -2,11 +2,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
+from imprint.core.arrays import plain
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.tasks._base import Label, Task, shown
+from imprint.tasks._base import Label, Task, first_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +16,13 @@ class Classes(Task):
     labels: tuple[Label, ...] = param((), "the classes that take part, in order")
 
     def __post_init__(self) -> None:
-        given = self.labels if isinstance(self.labels, tuple | list) else ()
-        plain = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
-        kinds = {type(v) for v in plain}
-        if kinds not in ({int}, {str}) or len(set(plain)) < len(plain):
+        values = self.labels if isinstance(self.labels, tuple | list) else ()
+        labels = tuple(map(plain, values))
+        types = {type(label) for label in labels}
+        if types not in ({int}, {str}) or len(set(labels)) < len(labels):
             rule = "labels must be one or more different labels, all integers or all strings"
             raise ParameterError(f"Classes(labels={self.labels!r}): {rule}.")
-        object.__setattr__(self, "labels", plain)
+        object.__setattr__(self, "labels", labels)
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
         return subset(self, self.labels, classes)
@@ -37,5 +36,5 @@ def subset(task: Task, labels: Sequence[Label], classes: Sequence[Label]) -> dic
     known = frozenset(classes)
     for label in labels:
         if label not in known:
-            raise ParameterError(f"{task}: the data have no class {label!r}; they have {shown(classes)}.")
+            raise ParameterError(f"{task}: the data have no class {label!r}; they have {first_classes(classes)}.")
     return {label: label for label in labels}

@@ -32,9 +32,9 @@ class DIn1(Task):
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
         if len(classes) < self.pool:
             raise ParameterError(f"{self}: the data have {len(classes)} classes, fewer than pool={self.pool}.")
-        draw = random.Random(self.seed)
-        order = draw.sample(range(len(classes)), self.pool)
+        rng = random.Random(self.seed)
+        order = rng.sample(range(len(classes)), self.pool)
         for _ in range(self.i + 1):
-            draw.shuffle(order)
+            rng.shuffle(order)
         step = self.d if self.kind == "sequential" else self.pool // self.labels
         return {classes[order[j * step + k]]: j for j in range(self.labels) for k in range(self.d)}

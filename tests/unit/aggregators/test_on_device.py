@@ -59,8 +59,8 @@ def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_
 
 
 def test_the_limits_of_size_are_stated_before_time_is_spent(monkeypatch):
-    monkeypatch.setattr(kernel, "EXACT_ROWS", 100)
-    monkeypatch.setattr(kernel, "LARGEST_MEMORY", 2**20)
+    monkeypatch.setattr(kernel, "MAX_EXACT_PROXIES", 100)
+    monkeypatch.setattr(kernel, "MAX_MEMORY", 2**20)
     model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0)
     rule = r"use fewer centres, such as kernel\(centres=90\), fewer proxies, or --recipe imprint2025\.$"
     with pytest.raises(ValueError, match=rule):

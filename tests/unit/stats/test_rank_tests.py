@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from imprint.core.errors import ParameterError
 from imprint.stats import friedman, holm, wilcoxon
-from imprint.stats.rank_tests import EXACT_UP_TO, rank_rows
+from imprint.stats.rank_tests import MAX_EXACT_DIFFERENCES, rank_rows
 
 few_values = st.integers(0, 4)
 tied_pairs = st.lists(st.tuples(few_values, few_values), min_size=1, max_size=10)
@@ -32,7 +32,7 @@ def test_wilcoxon_counts_every_sign_with_zeros_and_ties(pairs):
     assert wilcoxon(first, second) == pytest.approx(count_every_sign(first, second), rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 20, 48, 51, EXACT_UP_TO])
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 48, 51, MAX_EXACT_DIFFERENCES])
 def test_wilcoxon_without_ties_is_scipys_exact_test(n):
     rng = np.random.default_rng(n)
     first, second = rng.normal(0.2, 1, n), rng.normal(0, 1, n)
@@ -62,13 +62,13 @@ def test_beyond_the_exact_limit_wilcoxon_is_scipys_normal_approximation_with_zer
     rng = np.random.default_rng(2)
     first, second = rng.integers(0, 9, 400), rng.integers(0, 10, 400)
     expected = scipy.stats.wilcoxon(first, second, zero_method="pratt", method="asymptotic").pvalue
-    assert np.count_nonzero(first - second) > EXACT_UP_TO
+    assert np.count_nonzero(first - second) > MAX_EXACT_DIFFERENCES
     assert wilcoxon(first, second) == pytest.approx(expected, rel=1e-12)
 
 
 def test_exact_and_normal_meet_at_the_limit():
     rng = np.random.default_rng(3)
-    first, second = rng.normal(0.1, 1, EXACT_UP_TO), rng.normal(0, 1, EXACT_UP_TO)
+    first, second = rng.normal(0.1, 1, MAX_EXACT_DIFFERENCES), rng.normal(0, 1, MAX_EXACT_DIFFERENCES)
     normal = scipy.stats.wilcoxon(first, second, method="asymptotic").pvalue
     assert wilcoxon(first, second) == pytest.approx(normal, rel=0.02)
     assert wilcoxon(first, second) != pytest.approx(normal, rel=1e-6)

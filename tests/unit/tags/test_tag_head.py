@@ -274,7 +274,7 @@ def test_exported_models_answer_alike(model, tmp_path):
 
 def test_many_rows_are_solved_through_centres(model, monkeypatch):
     assert model.head_.calibration.thresholds.shape == LABELS.shape  # computed before the limits change
-    monkeypatch.setattr(kernel, "EXACT_ROWS", 100)
+    monkeypatch.setattr(kernel, "MAX_EXACT_PROXIES", 100)
     monkeypatch.setattr(tags, "MAX_ASSESSED_PROXIES", 120)
     large = ImprintClassifier(generator="all", aggregator="kernel(noise=0.5, centres=120)").fit(X, sets(Y))
     assert isinstance(large.head_.prepared.system, Nystroem)
