@@ -1,4 +1,4 @@
-"""What commands about models share: inputs with progress, evaluation, and the report on a model."""
+"""Functions that commands about models share: reading and embedding inputs, evaluation, and the report on a model."""
 
 import os
 import sys
@@ -38,12 +38,12 @@ def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | Non
         raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
     values: list[Any] = []
     for word in arguments:
-        values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _value(word, kind)]
+        values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _text_or_path(word, kind)]
     if not values:
         raise ParameterError("predict: standard input has no lines.")
     paths = [value for value in values if isinstance(value, Path)]
     if not kind.needs_backbone or (kind.typed and any(map(table_suffix, paths))):
-        return _table(values, kind, text_column)
+        return _load_rows(values, kind, text_column)
     if not kind.typed and len(paths) == len(values):
         return datasets.load_files(paths, kind.name)
     items: list[Any] = []
@@ -67,8 +67,8 @@ def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
     return [name.removeprefix(root) for name in split.names]
 
 
-def _table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
-    """All rows of one table, of any split."""
+def _load_rows(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
+    """All rows of one table, without their labels; they may belong to any split."""
     if len(values) > 1:
         raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
     path = Path(values[0])
@@ -79,8 +79,8 @@ def _table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Sp
     return datasets.load(path, labelled=False, text_column=text_column)
 
 
-def _value(word: str, kind: Modality) -> str | Path:
-    """A path, or for a model of texts a text."""
+def _text_or_path(word: str, kind: Modality) -> str | Path:
+    """An argument as a path; for a model of texts, as a text if there is no such file."""
     path = Path(word).expanduser()
     if not kind.typed:
         return path
@@ -122,8 +122,8 @@ def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, b
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
         split = datasets.load(data, "train", progress=bars.download, tree=nesting, **vars(columns))
         choose_backbone(model, split.kind)
-        by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
-        terminal.note(f"{split.found}{by}.")
+        backbone = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
+        terminal.note(f"{split.found}{backbone}.")
         if has_test := "test" in split.parts:
             terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
         rows = model.embedder.embed_labelled(split, progress=bars.embedding())
@@ -144,11 +144,11 @@ def write_page(path: Path, page: str) -> None:
     """Write the HTML of a page, and print its size."""
     with atomic_write(path) as f:
         f.write(page.encode())
-    terminal.note(f"The page: {path}, {terminal.bytes_of(path)}.")
+    terminal.note(f"The page: {path}, {terminal.file_size(path)}.")
 
 
 def report(
-    model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, tested: Result | None = None
+    model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, test_result: Result | None = None
 ) -> None:
     """Print what the model file holds, and the next command."""
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_
@@ -163,10 +163,11 @@ def report(
         facts = {"model": str(path), "classes": classes.tolist(), "proxies": proxies, "rows": rows_per_class}
         if model.calibrated:
             values = [model.expected_accuracy_, *model.expected_interval_]
-            accuracy, *interval = (round(v, 6) if np.isfinite(v) else None for v in values)
+            accuracy, *interval = (round(value, 6) if np.isfinite(value) else None for value in values)
             facts |= {"expected_accuracy": accuracy, "expected_interval": interval}
-        if tested is not None:
-            facts["test"] = {name: v for name, v in tested.as_json().items() if isinstance(v, int | float)}
+        if test_result is not None:
+            results = test_result.as_json().items()
+            facts["test"] = {name: value for name, value in results if isinstance(value, int | float)}
         return terminal.emit(facts | {"skipped": unreadable(rows.skipped if rows else ())})
     noun = "label" if head.tags else "class"
     if rows is not None:
@@ -174,11 +175,11 @@ def report(
         if model.state.named:
             terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(classes), noun)}, {terminal.count(proxies, 'proxy')}"
-    terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
+    terminal.note(f"{path}: {size}, {terminal.file_size(path)}.")
     for line in describe_expected(head, kind.plural):
         terminal.note(line)
-    if tested is not None:
-        terminal.note(f"{tested.summary()} on the test part.")
+    if test_result is not None:
+        terminal.note(f"{test_result.summary()} on the test part.")
     if len(classes) == 1 and not head.tags:
         terminal.note(f"The model has one class: every input is classified as {str(classes[0])!r}.")
         terminal.note(f"Next: {files.quoted('imprint', 'add', path, 'DATA')}")

@@ -63,7 +63,7 @@ class DataColumns:
 
 @dataclass
 class TagColumns(DataColumns):
-    """The same for data whose inputs may have several labels."""
+    """Where the labels and the texts of data are, if an input may have several labels."""
 
     label_column: str | None = Option(
         None, metavar="NAME", help="The column of labels in a table; several (tags) as NAME,NAME. [default: label]"
@@ -99,8 +99,8 @@ class NetworkOfModel(CachedNetwork):
     backbone: str | None = MOVED_BACKBONE
 
 
-def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command as typer takes it: each group, a dataclass, is replaced by its options as single parameters."""
+def expand_groups(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command for typer: each parameter that is a group, a dataclass, is replaced by the options of the group."""
     groups: dict[str, Any] = {
         name: p.annotation for name, p in signature(command).parameters.items() if is_dataclass(p.annotation)
     }
@@ -113,8 +113,11 @@ def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
 
     parameters = []
     for name, p in signature(command).parameters.items():
-        options = fields(groups[name]) if name in groups else ()
-        parameters += [p.replace(name=o.name, annotation=o.type, default=o.default) for o in options] or [p]
+        if name not in groups:
+            parameters.append(p)
+            continue
+        for field in fields(groups[name]):
+            parameters.append(p.replace(name=field.name, annotation=field.type, default=field.default))
     keywords = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
     call.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in keywords}

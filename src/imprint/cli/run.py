@@ -44,12 +44,12 @@ def run(args: Sequence[str] | None = None) -> int:
     try:  # calling a Typer would set its own excepthook
         code = application().main(args=words, prog_name="imprint", standalone_mode=False) or 0
     except UsageError as e:
-        _explain(e)
+        _print_usage_error(e)
         return EXIT_USAGE
     except ImprintError as e:
         if debug:
             raise
-        terminal.fail(_with_options(str(e), words))
+        terminal.fail(_in_cli_terms(str(e), words))
         return EXIT_FAILURE if isinstance(e, UnreadableInput) else EXIT_USAGE
     if code == cli.EXIT_INTERRUPTED:  # typer's exit code after Ctrl-C
         raise KeyboardInterrupt
@@ -63,9 +63,10 @@ def run(args: Sequence[str] | None = None) -> int:
     return int(code)
 
 
-def _explain(error: Any) -> None:
+def _print_usage_error(error: Any) -> None:
     """Print how a command is used and what is wrong with this use of it."""
-    context, kind, sentence = error.ctx, type(error).__name__, error.format_message().rstrip(".")
+    context, kind = error.ctx, type(error).__name__
+    sentence = error.format_message().rstrip(".")
     if kind == "NoArgsIsHelpError":
         sys.stderr.write(f"{context.get_help()}\n")
         return
@@ -81,12 +82,13 @@ def _explain(error: Any) -> None:
     terminal.fail(sentence if sentence.endswith("?") else f"{sentence}.")
 
 
-def _with_options(sentence: str, words: Sequence[str]) -> str:
+def _in_cli_terms(sentence: str, words: Sequence[str]) -> str:
     """An error in the terms of the command line: `--level 3` for `level=3`, `--label-column` for `label_column`."""
     name = next((word for word in words if word in SUMMARIES), None)
     command = load_command(name) if name else None
     commands = [command, *getattr(command, "commands", {}).values()] if command else []
-    options = {p.name: p.opts[0] for one in commands for p in one.params if p.param_type_name == "option"}
+    parameters = [parameter for command in commands for parameter in command.params]
+    options = {p.name: p.opts[0] for p in parameters if p.param_type_name == "option"}
     if not options:
         return sentence
     rule, known, listed = sentence.partition(" Known: ")  # known names stay, even if equal to that of a parameter
@@ -99,12 +101,12 @@ def _with_options(sentence: str, words: Sequence[str]) -> str:
 
 def load_command(name: str) -> Any:
     """A command, or a group of commands, for typer."""
-    from imprint.cli.options import expanded  # loads recipes
+    from imprint.cli.options import expand_groups  # loads recipes
 
     module = import_module(f"imprint.cli.commands.{name}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, help=module.__doc__)
     for function in getattr(module, "COMMANDS", None) or [module.command]:
-        app.command(help=function.__doc__ or module.__doc__)(expanded(function))
+        app.command(help=function.__doc__ or module.__doc__)(expand_groups(function))
     command = get_command(app)
     command.name = name
     return command

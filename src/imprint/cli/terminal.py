@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from imprint.embeddings import EmbeddingProgress, Skipped
 
-MOST_NAMED = 10
+MAX_NAMED = 10  # inputs or sentences that are printed one by one
 printable = partial(errors.printable, max_length=sys.maxsize)
 """Text of any length in which control characters, such as colour codes and changes of direction, are escaped."""
-UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
-NARROW, BRIEF = 100, 16  # columns of a narrow terminal, and of a label in a list on it
-NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
-"""Terminal columns: minimum for a text, minimum for the first column, maximum of a short text, and between columns."""
+PIPE_COLUMNS = 10_000  # the width of a pipe or file: nothing is cut
+NARROW_TERMINAL, BRIEF_WIDTH = 100, 16  # below the first width, labels in a list are cut to the second
+MIN_TEXT_WIDTH, MIN_FIRST_WIDTH, SHORT_WIDTH, GAP_WIDTH = 8, 12, 20, 2
+"""Widths in tables: minimum of a text, minimum of the first column, maximum of a short text, and between columns."""
 
 
 def write(text: str) -> None:
@@ -79,13 +79,16 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    screen, lines = console(sys.stdout), [[c if isinstance(c, Text) else Text(printable(c)) for c in r] for r in rows]
+    screen = console(sys.stdout)
+    lines = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
     cells = {name: [Text(name), *(line[i] for line in lines)] for i, name in enumerate(columns)}
     widths = _column_widths(cells, right, optional, screen.width)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name, width in widths.items():
-        whole, justify = name in right or (names and name == columns[0]), "right" if name in right else "left"
-        grid.add_column(name, justify=justify, no_wrap=whole, overflow="fold", width=width)  # type: ignore[arg-type]
+        no_wrap = name in right or (names and name == columns[0])
+        grid.add_column(
+            name, justify="right" if name in right else "left", no_wrap=no_wrap, overflow="fold", width=width
+        )
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
         shown = shortened(first.plain, widths[columns[0]]) if names else first.plain
         grid.add_row(Text(shown, style=first.style), *others)
@@ -93,27 +96,31 @@ def table(
 
 
 def _column_widths(
-    cells: "dict[str, list[Text]]", right: Sequence[str], optional: Sequence[str], room: int
+    cells: "dict[str, list[Text]]", right: Sequence[str], optional: Sequence[str], total: int
 ) -> dict[str, int]:
-    """The widths of the columns that are shown. The widest text becomes narrower first, down to its longest word.
+    """The widths of the columns, so that they fit into `total`; the widest text becomes narrower first.
 
-    Short texts between the first and the last column become narrower only if words do not fit either.
+    A text becomes no narrower than its longest word. Short texts between the first and the last column become narrower
+    only if words do not fit either.
     """
     from rich.cells import cell_len
 
     widths = {name: max(cell.cell_len for cell in column) for name, column in cells.items()}
-    words = {name: max(map(cell_len, " ".join(c.plain for c in column).split())) for name, column in cells.items()}
-    least = {name: width if width <= SHORT or name in right else words[name] for name, width in widths.items()}
+    words = {name: " ".join(cell.plain for cell in column).split() for name, column in cells.items()}
+    longest = {name: max(map(cell_len, words[name])) for name in cells}
+    minimum = {
+        name: width if width <= SHORT_WIDTH or name in right else longest[name] for name, width in widths.items()
+    }
     texts = [name for name in cells if name not in right]
-    least |= {texts[-1]: max(words[texts[-1]], NARROWEST), texts[0]: NAME}
-    least = {name: min(width, widths[name]) for name, width in least.items()}
+    minimum |= {texts[-1]: max(longest[texts[-1]], MIN_TEXT_WIDTH), texts[0]: MIN_FIRST_WIDTH}
+    minimum = {name: min(width, widths[name]) for name, width in minimum.items()}
     for name in reversed(optional):
-        if sum(least.values()) + GAP * (len(least) - 1) > room:
-            del widths[name], least[name]
-    for lowest in (least, dict.fromkeys(widths, NARROWEST)):
-        for limit in range(room, NARROWEST - 1, -1):
+        if sum(minimum.values()) + GAP_WIDTH * (len(minimum) - 1) > total:
+            del widths[name], minimum[name]
+    for lowest in (minimum, dict.fromkeys(widths, MIN_TEXT_WIDTH)):
+        for limit in range(total, MIN_TEXT_WIDTH - 1, -1):
             fitted = {name: w if name in right else min(w, max(limit, lowest[name])) for name, w in widths.items()}
-            if sum(fitted.values()) + GAP * (len(fitted) - 1) <= room:
+            if sum(fitted.values()) + GAP_WIDTH * (len(fitted) - 1) <= total:
                 return fitted
     return fitted
 
@@ -136,7 +143,7 @@ def shortened(text: str, width: int) -> str:
 
 def brief(label: object) -> str:
     """A label in a list of several; on a narrow terminal, a long one loses its middle."""
-    return shortened(str(label), BRIEF) if console(sys.stdout).width < NARROW else str(label)
+    return shortened(str(label), BRIEF_WIDTH) if console(sys.stdout).width < NARROW_TERMINAL else str(label)
 
 
 def marked(value: object) -> "Text":
@@ -151,16 +158,16 @@ def heading(text: str) -> None:
     console(sys.stdout).out(f"\n{printable(text)}", style="bold", highlight=False)
 
 
-def skipped(inputs: Sequence["Skipped"]) -> int:
+def report_skipped(inputs: Sequence["Skipped"]) -> int:
     """Name the inputs that cannot be read, the first ten of them; return the exit code, 1 if there are any."""
-    for one in inputs[:MOST_NAMED]:
-        note(f"Skipped {one.name}: {one.reason}.")
-    if len(inputs) > MOST_NAMED:
-        note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
+    for skipped in inputs[:MAX_NAMED]:
+        note(f"Skipped {skipped.name}: {skipped.reason}.")
+    if len(inputs) > MAX_NAMED:
+        note(f"Skipped {len(inputs) - MAX_NAMED:,} more that cannot be read.")
     return 1 if inputs else 0
 
 
-def bytes_of(path: Path) -> str:
+def file_size(path: Path) -> str:
     """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
     size = path.stat().st_size
     return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
@@ -171,27 +178,28 @@ def console(stream: Any) -> "Console":
     from rich.console import Console
 
     colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
-    return Console(file=stream, width=None if stream.isatty() else UNLIMITED, **colours)
+    return Console(file=stream, width=None if stream.isatty() else PIPE_COLUMNS, **colours)
 
 
 class Bars:
-    """Progress bars, of `rich.progress.Progress`."""
+    """Progress bars, drawn by a `rich.progress.Progress`."""
 
-    def __init__(self, show: Any):
-        self._show, self._tasks = show, dict[str, Any]()
+    def __init__(self, progress: Any):
+        self._progress = progress
+        self._tasks: dict[str, Any] = {}
 
     def step(self, title: str, done: int, total: int | None, bar: str = "") -> None:
         """Show how much of some work is done, in a new bar or an earlier one; its title may change."""
         if bar not in self._tasks:
-            self._tasks[bar] = self._show.add_task(printable(title), total=total)
-        self._show.update(self._tasks[bar], description=printable(title), completed=done, total=total)
+            self._tasks[bar] = self._progress.add_task(printable(title), total=total)
+        self._progress.update(self._tasks[bar], description=printable(title), completed=done, total=total)
 
     def download(self, file: str, done: int, total: int | None) -> None:
-        """What `datasets.load` reports: a bar for each file."""
+        """The callback for downloads by `datasets.load`: a bar for each file."""
         self.step(f"Downloading {file}", done, total, file)
 
     def embedding(self, title: str = "Embedding") -> "Callable[[EmbeddingProgress], None]":
-        """What embedding reports: a bar for each title, which is there from the start."""
+        """A callback for the progress of embedding; its bar, one for each title, is shown from the start."""
         self.step(title, 0, None, title)
         return lambda p: self.step("Waiting for another process" if p.waiting else title, p.done, p.total, title)
 
@@ -201,7 +209,7 @@ def progress_bars() -> Iterator[Bars]:
     """Progress bars on standard error while the block runs, if that is a terminal; they are removed afterwards."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    screen, hidden = console(sys.stderr), not sys.stderr.isatty()
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=screen, transient=True, disable=hidden) as show:
-        yield Bars(show)
+    hidden = not sys.stderr.isatty()
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=hidden) as progress:
+        yield Bars(progress)

@@ -104,22 +104,24 @@ def evaluation(
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
     check_label_types("evaluation(): the data have", y.dtype, classes.dtype)
-    labels, best, confidence = np.union1d(classes, y), P.argmax(axis=1), P.max(axis=1)
-    truth, predicted, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[best]), len(labels)
-    confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
-    plain, correct = labels.tolist(), truth == predicted
+    all_labels = np.union1d(classes, y)
+    labels, C = all_labels.tolist(), len(all_labels)
+    best, confidence = P.argmax(axis=1), P.max(axis=1)
+    truth, predicted = np.searchsorted(all_labels, y), np.searchsorted(all_labels, classes[best])
+    correct = truth == predicted
     wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
-    counts = zip(plain, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
-    per_class = [PerClass(c, rows, ratio(hits, rows), ratio(hits, answers)) for c, hits, rows, answers in counts]
+    confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
+    counts = zip(labels, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
+    per_class = [PerClass(label, rows, ratio(hits, rows), ratio(hits, total)) for label, hits, rows, total in counts]
     return Evaluation(
         accuracy=float(correct.mean()),
         balanced_accuracy=float(np.mean([c.recall for c in per_class if c.recall is not None])),
         rows=len(y),
-        classes=plain,
+        classes=labels,
         confusion=confusion.tolist(),
         per_class=per_class,
         calibration_error=calibration_error(P, np.where(correct, best, -1)),
-        mistakes=[Mistake(names[i], plain[truth[i]], plain[predicted[i]], float(confidence[i])) for i in wrong],
+        mistakes=[Mistake(names[i], labels[truth[i]], labels[predicted[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
         unknown=np.setdiff1d(y, classes).tolist(),
@@ -131,7 +133,10 @@ def evaluation(
 
 
 def _level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
-    """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
+    """The accuracy at each level: the share of rows whose most probable node is that of their label.
+
+    The label need not be a class of the model.
+    """
     levels = []
     for level in tree.grouped_levels:
         nodes, sums = tree.at(P, level)
@@ -142,7 +147,7 @@ def _level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple
 
 def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     """Inputs that cannot be read, for JSON."""
-    return [{"path": one.name, "reason": one.reason} for one in skipped]
+    return [{"path": item.name, "reason": item.reason} for item in skipped]
 
 
 def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tuple[int, float, float]]:
@@ -173,7 +178,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
         return ["Expected accuracy: not available with one class; add a second class."]
     if not np.isfinite(calibration.expected_accuracy):
         return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
-    low, high = (100 * end for end in calibration.expected_interval)
+    low, high = (100 * bound for bound in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
     lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
     return lines + _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
@@ -186,25 +191,26 @@ def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> li
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
     np.fill_diagonal(shares, 0)
-    lines, (a, b) = [], divmod(int(shares.argmax()), C)
+    lines = []
+    a, b = divmod(int(shares.argmax()), C)
     if shares[a, b] > 0:
         lines.append(f"Most confused: {labels[a]} predicted as {labels[b]} ({percent(shares[a, b])} of {labels[a]}).")
     rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
     c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
     if not recall[c] >= expected_accuracy:
-        known = "too few to measure recall" if np.isnan(recall[c]) else f"recall {percent(recall[c])}"
-        lines.append(f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {known}).")
+        measured = "too few to measure recall" if np.isnan(recall[c]) else f"recall {percent(recall[c])}"
+        lines.append(f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {measured}).")
     return lines
 
 
 def _describe_tags(head: TagHead, inputs: str) -> list[str]:
-    """What leave-one-out predictions tell about a model of tags, and the label that needs more rows."""
+    """The leave-one-out results of a model of tags, and the label that needs more rows."""
     calibration, rows = head.calibration, head.rows_per_class
     present = np.flatnonzero(rows)
     precision, f1 = calibration.average_precision[present].mean(), calibration.f1[present].mean()
     worst = present[np.lexsort((rows[present], calibration.f1[present]))[0]]
-    count, share = round(float(rows[worst])), percent(float(calibration.f1[worst]))
+    count, worst_f1 = round(float(rows[worst])), percent(float(calibration.f1[worst]))
     return [
         f"Expected (leave-one-out): mean average precision {percent(precision)}, macro F1 {percent(f1)}.",
-        f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1 {share}).",
+        f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1 {worst_f1}).",
     ]

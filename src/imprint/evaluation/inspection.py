@@ -21,20 +21,16 @@ from imprint.tags import TagHead
 from imprint.tags.calibration import leave_one_out
 from imprint.tags.head import default_method, predicted_sets
 
-NEIGHBOURS = 6
-COMPONENTS = 50
+NEIGHBOURS = 6  # of a row, which may be duplicates
+MAX_COMPONENTS = 50  # principal components in which outliers are found
 ROWS_PER_COMPONENT = 10
 OUTLIER_DEVIATIONS = 3.0  # minimum number of robust standard deviations above the median distance of an outlier
 SHRINKAGE = 0.5  # share of the scores' mean variance that is added to each variance, so that few rows suffice
-MAX_LABEL_PROBABILITY = 0.005  # maximum probability of the label of a listed row
-MIN_CONFIDENCE = (
-    0.98  # minimum probability of the suggested class of a typical row, relative to the highest of all rows
-)
-TYPICAL_SHARE = (
-    0.3  # a row is typical of a class if its score exceeds this share of the scores of the rows with that label
-)
-MAX_TAG_PROBABILITY = 0.05  # maximum probability that a tag of a listed row is present, or absent, as the data say
-MIN_TAG_PROBABILITY = 0.5  # minimum probability of a tag that is suggested
+MAX_LABEL_PROBABILITY = 0.005  # of the label of a listed row
+MIN_CONFIDENCE = 0.98  # in the suggested class of a typical row, relative to the highest confidence of all rows
+TYPICAL_SHARE = 0.3  # of the rows of a class have lower scores than a row that is typical of the class
+MAX_TAG_PROBABILITY = 0.05  # that a tag of a listed row is present, or absent, as the data state
+MIN_TAG_PROBABILITY = 0.5  # of a tag that is suggested
 
 
 class Suspect(NamedTuple):
@@ -110,14 +106,14 @@ def outliers(X: Array) -> list[int]:
     The distance is that of unit rows in their leading principal components, on a logarithmic scale. Fewer than 20 rows
     have no outliers.
     """
-    count = min(COMPONENTS, X.shape[1], len(X) // ROWS_PER_COMPONENT)
+    count = min(MAX_COMPONENTS, X.shape[1], len(X) // ROWS_PER_COMPONENT)
     if count < 2:
         return []
     U = unit_rows(X.astype(np.float64))
     U -= U.mean(axis=0)
     values, vectors = np.linalg.eigh(U.T @ U)
-    varies = np.flatnonzero(values > values[-1] * 1e-9)[-count:]
-    squared = np.sum((U @ vectors[:, varies]) ** 2 / values[varies], axis=1)
+    leading = np.flatnonzero(values > values[-1] * 1e-9)[-count:]
+    squared = np.sum((U @ vectors[:, leading]) ** 2 / values[leading], axis=1)
     logarithms = np.log(squared + np.finfo(np.float64).tiny)
     above = logarithms - np.median(logarithms)
     limit = OUTLIER_DEVIATIONS * 1.4826 * float(np.median(np.abs(above)))
@@ -127,14 +123,14 @@ def outliers(X: Array) -> list[int]:
 def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
     """Rows that out-of-fold predictions assign to another class, the highest score first."""
     _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[index] > 1)
+    rows = np.flatnonzero(counts[index] > 1)  # of classes with several rows
     if np.sum(counts > 1) < 2:
         return []
-    answers = out_of_fold(Method.of(**recipes.describe("kernel").parts()), 0, X[several], y[several])
-    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
+    predictions = out_of_fold(Method.of(**recipes.describe("kernel").parts()), 0, X[rows], y[rows])
+    P, classes, true = predictions.probabilities(), predictions.classes.tolist(), predictions.true
     return [
-        Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
-        for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)
+        Suspect(names[rows[i]], classes[true[i]], classes[c], float(P[i, c]), round(score, 3))
+        for i, c, score in label_errors(predictions.scores, predictions.shares, P, true, predictions.assessed)
     ]
 
 
@@ -144,17 +140,16 @@ def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[st
     order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")  # of the proxies
     predictions = leave_one_out(head)
     P, Y = head.probabilities(predictions.scores), predictions.targets
-    stated = np.where(Y == 1, P, 1 - P)
-    better = np.where(stated < MAX_TAG_PROBABILITY, 1 - Y, Y) | (P >= MIN_TAG_PROBABILITY)
+    agreement = np.where(Y == 1, P, 1 - P)  # the probability that a tag is present, or absent, as stated
+    better = np.where(agreement < MAX_TAG_PROBABILITY, 1 - Y, Y) | (P >= MIN_TAG_PROBABILITY)
+    is_listed = (agreement.min(axis=1) < MAX_TAG_PROBABILITY) & better.any(axis=1) & (better != Y).any(axis=1)
     listed = []
-    for i in np.flatnonzero(
-        (stated.min(axis=1) < MAX_TAG_PROBABILITY) & better.any(axis=1) & (better != Y).any(axis=1)
-    ):
-        c = int(stated[i].argmin())
-        given, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
-        row, score = order[predictions.rows[i]], -float(np.log(stated[i, c]))
-        listed.append(Suspect(names[row], given, suggested, float(1 - stated[i, c]), round(score, 3)))
-    return sorted(listed, key=lambda one: -one.score)
+    for i in np.flatnonzero(is_listed):
+        lowest = float(agreement[i].min())
+        stated, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
+        name = names[order[predictions.rows[i]]]
+        listed.append(Suspect(name, stated, suggested, 1 - lowest, round(-float(np.log(lowest)), 3)))
+    return sorted(listed, key=lambda suspect: -suspect.score)
 
 
 def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Array) -> list[tuple[int, int, float]]:

@@ -22,7 +22,7 @@ from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
 from imprint.modalities import Modality
 
-MAX_TEXT = 80  # characters of a text in a terminal
+MAX_TEXT_LENGTH = 80  # characters of a text in a terminal
 
 
 class LabelledRows(NamedTuple):
@@ -43,7 +43,7 @@ class LabelledRows(NamedTuple):
         if not self.kind.typed:
             return name
         words = str(self.inputs(self.paths.index(path))).split()
-        return f"{name}: {printable(' '.join(words), MAX_TEXT)}"
+        return f"{name}: {printable(' '.join(words), MAX_TEXT_LENGTH)}"
 
     def relative(self, path: str) -> str:
         """A path relative to `root`; anything else, such as the name of a row, as it is."""
@@ -62,20 +62,22 @@ def gather(
     progress: Callable[[EmbeddingProgress], object] | None = None,
     root: str = "",
 ) -> LabelledRows:
-    """Embed splits with the model's backbone. Paths are as a person would open them."""
-    of_tags, parts, origins = model.fitted and model.state.head.tags, [], list[tuple[Inputs, int]]()
+    """The rows of some splits, embedded with the model's backbone; `paths` are those that a user opens."""
+    has_tags = model.fitted and model.state.head.tags
+    parts = []
+    origins: list[tuple[Inputs, int]] = []
     for split in splits:
         if not len(split.labels):
             raise ParameterError("The data have no labels, so there is nothing to compare with.")
-        if split.tags and model.fitted and not of_tags:
+        if split.tags and model.fitted and not has_tags:
             raise ParameterError("The data have tags, and the model has one label per input.")
         folder = split.inputs.root if isinstance(split.inputs, FileInputs) else ""
         rows = model.look(replace(split, names=[os.path.join(folder, name) for name in split.names]), progress)
-        if of_tags and not split.tags:
+        if has_tags and not split.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         parts.append(rows)
         origins += [(split.inputs, i) for i in rows.readable.tolist()]
-    skipped = tuple(one for rows in parts for one in rows.skipped)
+    skipped = tuple(item for rows in parts for item in rows.skipped)
     if not origins:
         raise ImprintError(f"Nothing can be read; the first failure is {skipped[0].name}: {skipped[0].reason}.")
     return LabelledRows(
@@ -95,9 +97,9 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
 
     A model file holds only some rows of a large class, and then the number is a lower bound.
     """
-    exemplars, folds = model.state.exemplars.values(), model.state.head.imprinted.folds
+    folds = model.state.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
-    parts = [*(one.X for one in exemplars), *(rows.rows for rows in held)]
+    parts = [*(exemplars.X for exemplars in model.state.exemplars.values()), *(rows.rows for rows in held)]
     if not parts:
         return 0, False
     training = unit_rows(np.concatenate(parts).astype(np.float64))

@@ -65,13 +65,16 @@ def tag_evaluation(
     """Compare the predictions for rows X with their label sets `y`."""
     stated = {text for label_set in np.unique(y).tolist() for text in texts_of(label_set)}
     unknown = sorted(stated - set(map(str, head.labels)))
-    labels, extra = [*head.labels, *unknown], ((0, 0), (0, len(unknown)))
+    labels = [*head.labels, *unknown]
+    padding = ((0, 0), (0, len(unknown)))
     S = np.asarray(head.scores(X.astype(head.imprinted.dtype, copy=False)))
-    P, predicted = np.pad(head.probabilities(S), extra), np.pad(head.calibration.thresholds <= S, extra)
+    P, predicted = np.pad(head.probabilities(S), padding), np.pad(head.calibration.thresholds <= S, padding)
     truth = indicator(y.tolist(), labels) == 1
-    precisions, f1, present = average_precision(P, truth), f1_scores(predicted, truth), truth.any(axis=0)
-    rows, answers, hits = (M.sum(axis=0).tolist() for M in (truth, predicted, truth & predicted))
-    differ, bins = predicted != truth, reliability(P.ravel(), truth.ravel())
+    present = truth.any(axis=0)
+    precisions, f1 = average_precision(P, truth), f1_scores(predicted, truth)
+    rows, predictions, hits = (counted.sum(axis=0).tolist() for counted in (truth, predicted, truth & predicted))
+    bins = reliability(P.ravel(), truth.ravel())
+    differ = predicted != truth
     error = np.where(differ, np.abs(truth - P), 0).max(axis=1)
     wrong = [i for i in np.argsort(-error, kind="stable").tolist() if differ[i].any()]
 
@@ -91,7 +94,7 @@ def tag_evaluation(
                 rows[c],
                 average_precision=float(precisions[c]) if rows[c] else None,
                 f1=float(f1[c]),
-                precision=ratio(hits[c], answers[c]),
+                precision=ratio(hits[c], predictions[c]),
                 recall=ratio(hits[c], rows[c]),
             )
             for c, label in enumerate(labels)

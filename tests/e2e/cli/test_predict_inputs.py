@@ -104,7 +104,7 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
 
 
 def test_long_class_names_lose_their_middle_on_a_narrow_terminal(imprint, tmp_path, monkeypatch):
-    monkeypatch.setattr(terminal, "UNLIMITED", 80)
+    monkeypatch.setattr(terminal, "PIPE_COLUMNS", 80)
     rng, y = np.random.default_rng(0), np.repeat([0, 1], 15)
     X = rng.normal(size=(30, 4)) + 4 * np.eye(2, 4)[y]
     labels = np.array(["balance_not_updated_after_bank_transfer", "card_delivery_estimate"])[y]

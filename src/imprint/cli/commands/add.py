@@ -25,4 +25,4 @@ def command(
     if copies:
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
     models.report(model, file, json, rows)
-    return terminal.skipped(rows.skipped)
+    return terminal.report_skipped(rows.skipped)

@@ -50,18 +50,14 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
     ]
     copies = []
     for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
-        shown = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
-        copies += [[rows.caption(path), shown(label_of[path]), number] for path in group[:MAX_LISTED]]
+        show_label = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
+        copies += [[rows.caption(path), show_label(label_of[path]), number] for path in group[:MAX_LISTED]]
     differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
     outliers = [[rows.caption(path), label_of[path]] for path in result.outliers[:MAX_LISTED]]
-    unreadable = [[rows.relative(one["path"]), one["reason"]] for one in result.unreadable[:MAX_LISTED]]
+    unreadable = [[rows.relative(item["path"]), item["reason"]] for item in result.unreadable[:MAX_LISTED]]
+    suspect_columns = ["label", "suggested", "score"]
     tables: list[tuple[str, Sequence[object], list[str], list[list[Any]]]] = [
-        (
-            "Labels to check: {:,}, the highest score first",
-            result.mislabelled,
-            ["label", "suggested", "score"],
-            suspects,
-        ),
+        ("Labels to check: {:,}, the highest score first", result.mislabelled, suspect_columns, suspects),
         (f"Groups of duplicates: {{:,}}{differing}", result.duplicates, ["label", "group"], copies),
         ("Outliers: {:,}", result.outliers, ["label"], outliers),
         ("Unreadable inputs: {:,}", result.unreadable, ["reason"], unreadable),

@@ -42,4 +42,4 @@ def command(
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
         if metrics["vci"] is None:
             terminal.note(f"vci cannot be computed: it needs more rows than columns, and there are {n:,} and {d:,}.")
-    return terminal.skipped(rows.skipped)
+    return terminal.report_skipped(rows.skipped)

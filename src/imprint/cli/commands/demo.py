@@ -28,16 +28,17 @@ def command(
         files.check_home()
     with terminal.progress_bars() as bars:
         findings = explore(seeds, cache, bars.embedding(), bars.step)
-    page, c = write_page(findings, out), findings.comparison
-    accuracy = {name: {task: findings.accuracy(name, task) for task in TASKS} for name in c.order}
+    page = write_page(findings, out)
+    comparison, order = findings.comparison, findings.comparison.order
+    accuracy = {name: {task: findings.accuracy(name, task) for task in TASKS} for name in order}
     if json:
         facts = {
             "page": str(page),
             "seconds": findings.seconds,
-            "recipes": [{"name": name, "rank": c.rank(name), "accuracy": accuracy[name]} for name in c.order],
-            "instances": c.instances,
-            "friedman": c.friedman.p,
-            "pairs": [pair._asdict() for pair in c.pairs],
+            "recipes": [{"name": name, "rank": comparison.rank(name), "accuracy": accuracy[name]} for name in order],
+            "instances": comparison.instances,
+            "friedman": comparison.friedman.p,
+            "pairs": [pair._asdict() for pair in comparison.pairs],
             "knowledge": findings.knowledge._asdict(),
             "nc1": findings.nc1,
         }
@@ -47,7 +48,8 @@ def command(
         f"mean of {findings.seeds} draws.\n\n"
     )
     columns = ["recipe", "rank", *TASKS]
-    rows = [[name, f"{c.rank(name):.2f}", *(f"{100 * v:.1f}" for v in accuracy[name].values())] for name in c.order]
+    percentages = {name: [f"{100 * share:.1f}" for share in accuracy[name].values()] for name in order}
+    rows = [[name, f"{comparison.rank(name):.2f}", *percentages[name]] for name in order]
     terminal.table(columns, rows, right=columns[1:])
     terminal.write("\n".join(["", *verdict(findings), "", *_sentences(findings), ""]))
     terminal.note(f"The page with the figures: {page.absolute()}")
@@ -55,14 +57,16 @@ def command(
 
 
 def _sentences(findings: Findings) -> list[str]:
-    """The results next to the comparison."""
-    k, curve = findings.knowledge, findings.curves[next(iter(CURVES)), "kernel"]
-    budget = ", ".join(f"{100 * fmean(values):.1f}" for values in curve.values())
-    exactly = "exactly " if k.forgets_exactly else ""
+    """Sentences about the other results: the number of proxies, expected accuracy, unseen digits and forgetting."""
+    knowledge = findings.knowledge
+    curve = findings.curves[next(iter(CURVES)), "kernel"]
+    accuracies = ", ".join(f"{100 * fmean(values):.1f}" for values in curve.values())
+    exactly = "exactly " if knowledge.forgets_exactly else ""
     return [
-        f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class (all pictures): {budget} %.",
-        f"Fitted on 0 to 8: expected accuracy {percent(k.expected)}, measured {percent(k.accuracy)}.",
-        f"Answered 'none of these': {100 * k.refused_unknown:.0f} % of the unseen nines, "
-        f"{100 * k.refused_known:.0f} % of the known digits.",
-        f"Forgetting the nine takes {1000 * k.forgetting:.1f} ms; then it answers {exactly}like a model without it.",
+        f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class (all pictures): {accuracies} %.",
+        f"Fitted on 0 to 8: expected accuracy {percent(knowledge.expected)}, measured {percent(knowledge.accuracy)}.",
+        f"Answered 'none of these': {100 * knowledge.refused_unknown:.0f} % of the unseen nines, "
+        f"{100 * knowledge.refused_known:.0f} % of the known digits.",
+        f"Forgetting the nine takes {1000 * knowledge.forgetting:.1f} ms; "
+        f"then it answers {exactly}like a model without it.",
     ]

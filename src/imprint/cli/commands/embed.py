@@ -23,7 +23,7 @@ from imprint.evaluation.labelled_rows import all_splits
 from imprint.imprinter import Embedded
 from imprint.imprinter.embedder import BackboneEmbedder
 
-ARRAYS = {f"{split}{what}" for split in SPLITS for what in ("", "_labels", "_names")}
+ARRAYS = {f"{split}{ending}" for split in SPLITS for ending in ("", "_labels", "_names")}
 
 
 def command(
@@ -43,7 +43,8 @@ def command(
     check_engine(engine)
     cores = (network.threads or 1) if engine == "ray" else network.threads  # Ray starts one process per core of a node
     embedder = BackboneEmbedder(network.backbone, True, network.device, cores)
-    arrays, skipped = dict[str, Any](), list[Skipped]()
+    arrays: dict[str, Any] = {}
+    skipped: list[Skipped] = []
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
         for name, split in zip(SPLITS, splits):
@@ -52,13 +53,14 @@ def command(
             skipped += rows.skipped
     with atomic_write(output) as f:
         np.savez(f, allow_pickle=False, **arrays)
-    sizes, width = {name: len(arrays[name]) for name in SPLITS if name in arrays}, arrays["train"].shape[1]
+    width = arrays["train"].shape[1]
+    sizes = {name: len(arrays[name]) for name in SPLITS if name in arrays}
     if json:
         terminal.emit({"file": str(output), "width": width, "rows": sizes})
     else:
         counts = " and ".join(f"{size:,} {name}" for name, size in sizes.items())
-        terminal.note(f"{output}: {counts} rows of {width} numbers, {terminal.bytes_of(output)}.")
-    return terminal.skipped(skipped)
+        terminal.note(f"{output}: {counts} rows of {width} numbers, {terminal.file_size(output)}.")
+    return terminal.report_skipped(skipped)
 
 
 def _is_pack(path: Path) -> bool:
@@ -70,7 +72,7 @@ def _is_pack(path: Path) -> bool:
 def embed_split(
     embedder: BackboneEmbedder, split: Split, progress: Callable[[EmbeddingProgress], None], engine: str = "local"
 ) -> Embeddings | Embedded:
-    """The embeddings of a split; those of a backbone are kept in a store."""
+    """The embeddings of a split; those that a backbone computes are stored on disk."""
     if split.tags:
         raise ParameterError(f"{split.origin}: a file of embeddings has one label per input, and these have tags.")
     embedder.choose(split.kind)

@@ -19,7 +19,7 @@ from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Imprinter
 
 MAX_CLASSES, MAX_PAIRS = 20, 5
-BAR = 16  # characters
+BAR_WIDTH = 16  # characters of the bar of a recall
 
 
 def command(
@@ -48,7 +48,7 @@ def command(
     if page is not None:
         title = f"{file.name} on {Path(data).absolute().name}"
         models.write_page(page, evaluation_page(title, result, rows, model, training))
-    return terminal.skipped(rows.skipped)
+    return terminal.report_skipped(rows.skipped)
 
 
 def _show(result: Evaluation | TagEvaluation) -> None:
@@ -59,8 +59,8 @@ def _show(result: Evaluation | TagEvaluation) -> None:
         _show_classes(result)
     if result.unknown:
         noun = "Labels" if isinstance(result, TagEvaluation) else "Classes"
-        named = ", ".join(map(str, result.unknown[:MAX_CLASSES]))
-        terminal.note(f"{noun} that the model does not have: {named}. Their rows count as mistakes.")
+        names = ", ".join(map(str, result.unknown[:MAX_CLASSES]))
+        terminal.note(f"{noun} that the model does not have: {names}. Their rows count as mistakes.")
 
 
 def _show_labels(result: TagEvaluation) -> None:
@@ -68,16 +68,17 @@ def _show_labels(result: TagEvaluation) -> None:
     correct = f"{result.rows - len(result.mistakes):,} of {result.rows:,} ({percent(result.accuracy)})"
     terminal.write(f"All labels correct: {correct}; calibration error {100 * result.calibration_error:.1f} points.\n\n")
     columns = ["label", "rows", "average precision", "F1", "precision", "recall"]
-    worst_first = sorted(result.per_label, key=lambda one: (one.rows == 0, one.f1))
-    terminal.table(columns, [[one.label, one.rows, *map(percent, one[2:])] for one in worst_first], right=columns[1:])
+    worst_first = sorted(result.per_label, key=lambda label: (label.rows == 0, label.f1))
+    lines = [[label, rows, *map(percent, shares)] for label, rows, *shares in worst_first]
+    terminal.table(columns, lines, right=columns[1:])
 
 
 def _show_classes(result: Evaluation) -> None:
     """Recall and precision of each class, the lowest recall first, and the most confused classes."""
     balanced, error = percent(result.balanced_accuracy), f"{100 * result.calibration_error:.1f} points"
     terminal.write(f"Balanced accuracy {balanced}, calibration error {error}.\n")
-    for one in result.levels:
-        terminal.write(f"Accuracy at level {one.level} ({one.nodes:,} nodes): {percent(one.accuracy)}.\n")
+    for level in result.levels:
+        terminal.write(f"Accuracy at level {level.level} ({level.nodes:,} nodes): {percent(level.accuracy)}.\n")
     terminal.write("\n")
     measured = [c for c in result.per_class if c.rows]
     worst = sorted(measured, key=lambda c: c.recall or 0)[:MAX_CLASSES]
@@ -93,5 +94,5 @@ def _show_classes(result: Evaluation) -> None:
 
 
 def _bar(share: float) -> str:
-    eighths = round(8 * BAR * share)
-    return ("█" * (eighths // 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]).ljust(BAR)
+    eighths = round(8 * BAR_WIDTH * share)
+    return ("█" * (eighths // 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]).ljust(BAR_WIDTH)

@@ -34,4 +34,4 @@ def command(
         return terminal.emit({"file": str(target), "to": exported.to, **content, "bytes": target.stat().st_size})
     parts = f"{exported.backbone} and the head" if exported.backbone else "the head without a backbone"
     counts = f"{terminal.count(len(head), 'class')}, {terminal.count(proxies, 'proxy')}"
-    terminal.note(f"{target}: {parts}, {counts}, {terminal.bytes_of(target)}.")
+    terminal.note(f"{target}: {parts}, {counts}, {terminal.file_size(target)}.")

@@ -84,16 +84,16 @@ def command(
         return 0
     rows, has_test = models.embed(model, data, columns)
     model.fit(rows).save(output)
-    tested, skipped = None, list(rows.skipped)
+    test_result, skipped = None, list(rows.skipped)
     if has_test:
         with terminal.progress_bars() as bars:
             nesting = model.embedder.nesting(model.classes_.tolist())
             split = datasets.load(data, "test", tree=nesting, **vars(columns))
             test = gather(model, [split], bars.embedding("Testing"))
-        tested = models.evaluate(model, test)
+        test_result = models.evaluate(model, test)
         skipped += test.skipped
-    models.report(model, output, json, rows, tested)
+    models.report(model, output, json, rows, test_result)
     unlabelled = pool or Path(data).expanduser() / UNLABELLED
     if pool is not None or unlabelled.is_dir():
         skipped += label_next(model, unlabelled)
-    return terminal.skipped(skipped)
+    return terminal.report_skipped(skipped)

@@ -18,7 +18,7 @@ from imprint.core.family import unknown
 if TYPE_CHECKING:
     from imprint.backbones.record import Record
 
-MEASURED = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
+MEASURED_NOTE = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
 
 
 class Inventory(NamedTuple):
@@ -31,10 +31,11 @@ class Inventory(NamedTuple):
 
     def print(self) -> None:
         """Print the table and the footnote; columns of numbers are right-aligned."""
-        rows = [[_text(column, o[column]) for column in self.columns] for o in self.objects]
-        heads = ["here" if column == "installed" else column for column in self.columns]
-        numbers = [c for c in self.columns if {type(o[c]) for o in self.objects} <= {int, float, type(None)}]
-        terminal.table(heads, rows, right=numbers, optional=self.optional)
+        rows = [[_text(column, row[column]) for column in self.columns] for row in self.objects]
+        titles = ["here" if column == "installed" else column for column in self.columns]
+        types = {column: {type(row[column]) for row in self.objects} for column in self.columns}
+        numbers = [column for column in self.columns if types[column] <= {int, float, type(None)}]
+        terminal.table(titles, rows, right=numbers, optional=self.optional)
         terminal.note(self.footnote)
 
 
@@ -64,7 +65,7 @@ def list_backbones(measure: bool = False) -> Inventory:
         size = f"{r.input_size[0]} px" if r.input_size else duration
         facts = {"input": size, "default": r.name in defaults, "installed": is_installed(r), "needs": missing_extra(r)}
         objects.append({**r.as_json(), **facts, "download": r.download})
-    also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
+    also = ", ".join(f"{prefix}:{rest}" for prefix, rest in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
     columns = ["name", "modality", "width", "input", "size", "top1"]
     if not measure:
@@ -73,7 +74,7 @@ def list_backbones(measure: bool = False) -> Inventory:
     measured = [o for o in objects if o["installed"]]
     for o in measured:
         o["per_second"] = round(inputs_per_second(backbones.load(o["name"])), 1)
-    return Inventory(measured, [*columns, "per_second"], MEASURED)
+    return Inventory(measured, [*columns, "per_second"], MEASURED_NOTE)
 
 
 def _not_installed(records: Sequence["Record"]) -> list[str]:
@@ -86,7 +87,7 @@ def _not_installed(records: Sequence["Record"]) -> list[str]:
     advice["the weights are downloaded on first use."] = [r for r in missing if r.adapter == "torchvision"]
     if manual := [r for r in missing if r.adapter != "torchvision"]:
         advice[f"put the weights into {location(manual[0]).parent}; --json names files, sources."] = manual
-    return [f"{', '.join(r.name for r in some)}: {what}" for what, some in advice.items() if some]
+    return [f"{', '.join(r.name for r in group)}: {what_to_do}" for what_to_do, group in advice.items() if group]
 
 
 def list_datasets() -> Inventory:

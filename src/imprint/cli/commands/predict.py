@@ -20,14 +20,16 @@ from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
 
 MAX_REASONS = 3
-NONE = "none of these"
+NONE_OF_THESE = "none of these"
 MEASURES = {
     "similarity": ("similarity", "the larger, the closer"),
     "distance": ("distance", "the smaller, the closer"),
     "weight": ("contribution", "how much the proxy adds to the score of the most probable class"),
 }
 """What the values of `--why` are called, and what they mean."""
-KNOWN = "known: conformal p-value of belonging to one of the classes; below {0:g} for about {1:g} % of inputs that do."
+KNOWN_NOTE = (
+    "known: conformal p-value of belonging to one of the classes; below {0:g} for about {1:g} % of inputs that do."
+)
 
 
 def command(
@@ -42,8 +44,8 @@ def command(
         metavar="P",
         min=0,
         max=1,
-        help=f"Answer '{NONE}' if the p-value `known` is below P; in a tree of classes, answer with the deepest node "
-        "that is still likely. With 0.05, about 5 % of the inputs that belong to a class are rejected.",
+        help=f"Answer '{NONE_OF_THESE}' if the p-value `known` is below P; in a tree of classes, answer with the "
+        "deepest node that is still likely. With 0.05, about 5 % of the inputs that belong to a class are rejected.",
     ),
     top: int = Option(3, min=1, help="Number of classes to show for each input."),
     level: int | None = Option(
@@ -90,27 +92,29 @@ def command(
         captions = models.captions(split, arguments)
         _show(answers, [captions[i] for i in readable], model, unknown)
     if sort_into is not None:
-        copied = files.copy_files(((a["path"], files.folder_of(sort_into, _class_of(a))) for a in answers), link)
+        folders = [files.folder_of(sort_into, _class_of(answer)) for answer in answers]
+        copied = files.copy_files(((answer["path"], folder) for answer, folder in zip(answers, folders)), link)
         terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
     folds = head.imprinted.folds
     if unknown is not None and isinstance(folds, CrossValidation):
         terminal.note(p_value_caveat(folds, unknown, kind.plural, "use --unknown"))
     if models.STANDARD_INPUT in arguments and model.calibrated:
         monitor_stream(model, answers)
-    return terminal.skipped(embedded.skipped)
+    return terminal.report_skipped(embedded.skipped)
 
 
 def _class_of(answer: dict[str, Any]) -> object:
     """The class of a sorted file; a rejected one is below `none of these`, at its node where it has one."""
     if answer["label"] is not None:
         return answer["label"]
-    return f"{NONE}/{answer['node']['label']}" if answer.get("node") else NONE
+    return f"{NONE_OF_THESE}/{answer['node']['label']}" if answer.get("node") else NONE_OF_THESE
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], model: Imprinter, unknown: float | None) -> None:
     known = [] if answers[0]["known"] is None else ["known"]
     measure, are_paths = model.measure, not model.embedder.kind.typed
-    rows, reasons, (title, meaning) = [], [], MEASURES[measure]
+    title, meaning = MEASURES[measure]
+    rows, reasons = [], []
     for caption, answer in zip(captions, answers):
         label, probability, others = _described(answer)
         rows.append([caption, label, probability, *(f"{answer[name]:.3f}" for name in known), others])
@@ -124,7 +128,7 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], model: Imprint
         terminal.table(["name", "proxy of", title, "closest training input"], reasons, right=[title], names=are_paths)
         terminal.note(f"{title}: {meaning}.")
     if unknown is not None and any(answer["label"] is None for answer in answers):
-        terminal.note(KNOWN.format(unknown, 100 * unknown))
+        terminal.note(KNOWN_NOTE.format(unknown, 100 * unknown))
 
 
 def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
@@ -135,7 +139,9 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
     if answer["label"] is None:
         closest, others = terminal.brief(top[0]["label"]), top[1:]
         node = answer.get("node")
-        label = f"{node['label']} (kind unknown; closest: {closest})" if node else f"{NONE} (closest: {closest})"
+        label = (
+            f"{node['label']} (kind unknown; closest: {closest})" if node else f"{NONE_OF_THESE} (closest: {closest})"
+        )
         chosen = [node] if node else []
     probability = ", ".join(percent(guess["probability"]) for guess in chosen)
     return label, probability, ", ".join(f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others)

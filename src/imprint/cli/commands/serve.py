@@ -52,7 +52,7 @@ def command(
         project, sentences = start_project(
             model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)
         )
-    for sentence in sentences[: terminal.MOST_NAMED]:
+    for sentence in sentences[: terminal.MAX_NAMED]:
         terminal.note(sentence)
     announce = partial(_announce, folder=project.folder, open_browser=open_browser, label_studio=label_studio)
     serve(Projects(project, label_studio), listening, host, announce, *filter(None, (certificate, key)))

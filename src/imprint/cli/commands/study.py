@@ -27,7 +27,7 @@ from imprint.study import run as run_study
 from imprint.study.plan import estimate
 from imprint.study.store import Store
 
-PLAN = {
+PLAN_LINES = {
     "experiments named": "{experiments:,}",
     "left out by rules": "{left_out:,}",
     "not finished yet": "{to_do:,}",
@@ -71,7 +71,7 @@ def run(
             raise ParameterError(f"study run {study}: name {packs}.")
         setting = discover(embeddings, _names(backbones), _names(datasets), maps, beside)
         batches = planned_batches(study, setting)
-        planned = [(one, out / one.name if out else None) for batch in batches for one in batch]
+        planned = [(part, out / part.name if out else None) for batch in batches for part in batch]
     elif not Path(study).exists():
         raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
     else:
@@ -87,11 +87,11 @@ def run(
             failed = f", {p.failed:,} failed" if p.failed else ""
             bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
 
-        how: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit, "progress": progress}
+        settings: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit, "progress": progress}
         if setting is None:
-            summary = run_study(planned[0][0], out, **how)
+            summary = run_study(planned[0][0], out, **settings)
         else:
-            summary = run_paper(study, setting, out, measuring=bars.step, **how)
+            summary = run_paper(study, setting, out, measuring=bars.step, **settings)
     if setting is not None and not json:
         _show_results(out, list(artefacts_named(study)), setting.beside)
     return _show_summary(summary, out, json)
@@ -151,7 +151,7 @@ def export(
         columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]
         terminal.emit({"file": str(path), "rows": len(table), "columns": columns})
     else:
-        size = f"{terminal.count(len(table), 'experiment')}, {len(MEANINGS)} columns, {terminal.bytes_of(path)}"
+        size = f"{terminal.count(len(table), 'experiment')}, {len(MEANINGS)} columns, {terminal.file_size(path)}"
         terminal.note(f"{path}: {size}.")
 
 
@@ -172,7 +172,7 @@ def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit
     total = estimate(plans, workers)
     if json:
         return terminal.emit(total)
-    lines = [(what, text.format(**total, megabytes=total["memory"] / 1e6)) for what, text in PLAN.items()]
+    lines = [(what, text.format(**total, megabytes=total["memory"] / 1e6)) for what, text in PLAN_LINES.items()]
     terminal.table(["what", "how much"], lines, right=["how much"])
 
 
@@ -206,8 +206,8 @@ def _report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
 def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
     """Print the results of studies of the paper: the tables of a single one, and the claims of all."""
     runs = [Run("here", "", tuple(sections(out, names)))]
-    if beside and (again := sections(out, names, beside)):
-        runs.append(Run(f"here, {beside}", "", tuple(again)))
+    if beside and (repeated := sections(out, names, beside)):
+        runs.append(Run(f"here, {beside}", "", tuple(repeated)))
     for section in (section for run in runs for section in run.sections) if len(names) == 1 else ():
         terminal.note(f"{section.where}: {section.title}. {section.text} {section.note}".strip())
         for part in section.parts:

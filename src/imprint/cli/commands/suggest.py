@@ -59,7 +59,7 @@ def command(
         raise ParameterError("--copy-into: the inputs of a table or .zip are not files that can be copied.")
     if ask:
         _Questions(model, pool, embedded, copy_into).ask(n)
-        return terminal.skipped(embedded.skipped)
+        return terminal.report_skipped(embedded.skipped)
     suggestions = _suggest(model, embedded, n)
     numbers, reasons = suggestions.tolist(), suggestions.reasons
     if json:
@@ -78,7 +78,7 @@ def command(
     if copy_into is not None:
         copied = files.copy_files((pool.names[i], copy_into) for i in numbers)
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
-    return terminal.skipped(embedded.skipped)
+    return terminal.report_skipped(embedded.skipped)
 
 
 def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split, Embedded]:
@@ -119,7 +119,8 @@ class _Questions:
 
     def __init__(self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None):
         self.model, self.pool, self.embedded, self.folder = model, pool, embedded, folder
-        self.distances, self.asked = PreparedPool(embedded.X), np.zeros(len(embedded.X), bool)
+        self.prepared_pool = PreparedPool(embedded.X)
+        self.asked = np.zeros(len(embedded.X), bool)  # which rows were asked about
         self.numbers = embedded.readable.tolist()
         self.classes = [str(label) for label in model.classes_.tolist()] if model.fitted else []
         self.integers = model.fitted and model.classes_.dtype.kind in "iu"
@@ -141,13 +142,14 @@ class _Questions:
         terminal.note(f"{terminal.count(self.answers, 'answer')} written.")
 
     def _suggest(self, n: int, labels: dict[int, str]) -> list[tuple[int, str]]:
-        """Learn the last answers, by row; then the next rows to ask about, and the reasons. Empty without any left."""
+        """Learn `labels`, the last answers by row; return the next rows to ask about with reasons, empty at the end."""
         if labels:
-            rows, y = list(labels), np.array(list(labels.values()), np.int64 if self.integers else None)
+            rows = list(labels)
+            y = np.array(list(labels.values()), np.int64 if self.integers else None)
             labelled = Embedded(self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y)
             self.model.add(labelled) if self.model.fitted else self.model.fit(labelled)
         head = self.model.state.head if self.model.fitted else None
-        suggestions = self.distances.suggest(n, head, self.asked)
+        suggestions = self.prepared_pool.suggest(n, head, self.asked)
         return list(zip(suggestions.tolist(), suggestions.reasons))
 
     def _ask_for(self, row: int, reason: str) -> str:

@@ -19,7 +19,7 @@ from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
 from imprint.modalities import of_file
 
-BATCH = 64
+BATCH_SIZE = 64
 MAX_NAMED = 5
 
 
@@ -60,16 +60,16 @@ class _Watcher:
 
     def classify(self, settled: bool) -> None:
         """Classify new files, the oldest first; with `settled`, those that have not changed since the last scan."""
-        before, self._scan = self._scan, self._new_files()
-        new = [path for path, facts in self._scan.items() if not settled or before.get(path) == facts]
+        last_scan, self._scan = self._scan, self._new_files()
+        new = [path for path, status in self._scan.items() if not settled or last_scan.get(path) == status]
         new.sort(key=lambda path: (self._scan[path], path))
-        for first in range(0, len(new), BATCH):
-            batch = new[first : first + BATCH]
+        for first in range(0, len(new), BATCH_SIZE):
+            batch = new[first : first + BATCH_SIZE]
             self._done.update(batch)
-            seen = self.model.look([str(path) for path in batch])
-            self.unreadable |= bool(terminal.skipped(seen.skipped))
-            if len(seen.X):
-                for answer in predictions(self.model.state.head, seen, top=1):
+            embedded = self.model.look([str(path) for path in batch])
+            self.unreadable |= bool(terminal.report_skipped(embedded.skipped))
+            if len(embedded.X):
+                for answer in predictions(self.model.state.head, embedded, top=1):
                     self._report(answer)
 
     def _new_files(self) -> dict[Path, tuple[float, int]]:
@@ -77,8 +77,8 @@ class _Watcher:
         for path in self.folder.rglob("*"):
             if path not in self._done and of_file(path) == self.model.embedder.kind and path.is_file():
                 with suppress(FileNotFoundError):  # it was moved away meanwhile
-                    facts = path.stat()
-                    files[path] = facts.st_mtime, facts.st_size
+                    status = path.stat()
+                    files[path] = status.st_mtime, status.st_size
         return files
 
     def _report(self, answer: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ class _Watcher:
 
 def _report_drift(monitor: DriftMonitor) -> None:
     """Print the alarm and the inputs that are its evidence to standard error."""
-    names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
+    names = ", ".join(item.name for item in monitor.unfamiliar[:MAX_NAMED])
     terminal.note(f"Drift: {monitor.alarm}. The least familiar: {names}.")
 
 

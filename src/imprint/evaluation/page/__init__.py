@@ -25,8 +25,8 @@ __all__ = ["evaluation_page", "inspection_page", "suggestion_page"]
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12  # rows shown for one cell of the confusion matrix
 MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
-MAX_POINTS = 2000  # points on one map, taken evenly from all rows
-PROXIES = 20  # number of proxies among which the closest training input is looked for
+MAX_POINTS = 2000  # on one map, taken evenly from all rows
+MAX_PROXIES = 20  # among which the closest training input is searched
 TOLERANCE = 1e-2  # maximum relative distance between an embedding computed again and the one in the model file
 
 
@@ -73,24 +73,25 @@ def evaluation_page(
         "mistakes": wrong,
         "all_mistakes": len(result.mistakes),
         "cells": cells,
-        "map": _map(project(X, y), rows.X, truth, ~correct),
-        **_shown(rows, facts),
+        "map": _map_points(project(X, y), rows.X, truth, ~correct),
+        **_page_items(rows, facts),
     }
     return document(title, result.summary(), "evaluate", data)
 
 
 def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
-    row_of, facts = {path: i for i, path in enumerate(rows.paths)}, {}
-    for one in result.mistakes[:MAX_MISTAKES]:
-        label, predicted = (printable(as_text(labels)) or "no label" for labels in (one.labels, one.predicted))
-        facts[row_of[one.path]] = {"label": label, "predicted": predicted}
+    facts = {}
+    row_of = {path: i for i, path in enumerate(rows.paths)}
+    for mistake in result.mistakes[:MAX_MISTAKES]:
+        label, predicted = (printable(as_text(tags)) or "no label" for tags in (mistake.labels, mistake.predicted))
+        facts[row_of[mistake.path]] = {"label": label, "predicted": predicted}
     data = {
         "figures": [result.mean_average_precision, result.macro_f1, result.micro_f1, result.calibration_error],
         "per_label": [[printable(one.label, 60), *one[1:]] for one in result.per_label],
         "mistakes": list(facts),
         "all_mistakes": len(result.mistakes),
         "reliability": result.reliability,
-        **_shown(rows, facts),
+        **_page_items(rows, facts),
     }
     return document(title, f"{result.summary()}, {result.rows:,} rows", "tags", data)
 
@@ -99,8 +100,8 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
     """The HTML of an inspection."""
     row_of = {path: i for i, path in enumerate(rows.paths)}
     labels, groups = np.unique(rows.y, return_inverse=True)
-    suspects = {row_of[one.path]: one for one in result.mislabelled}
-    listed = [{"item": i, "suggested": printable(one.suggested), "score": one.score} for i, one in suspects.items()]
+    suspects = {row_of[suspect.path]: suspect for suspect in result.mislabelled}
+    listed = [{"item": i, "suggested": printable(s.suggested), "score": s.score} for i, s in suspects.items()]
     copies = [[row_of[path] for path in group[:MAX_COPIES]] for group in result.duplicates[:MAX_GROUPS]]
     outliers = [row_of[path] for path in result.outliers[:MAX_OUTLIERS]]
     shown = [*list(suspects)[:MAX_MISLABELLED], *chain(*copies), *outliers]
@@ -110,11 +111,11 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
         "duplicates": [{"items": items, "all": len(group)} for items, group in zip(copies, result.duplicates)],
         "outliers": outliers,
         "totals": [len(result.mislabelled), len(result.duplicates), len(result.outliers), len(result.unreadable)],
-        "map": _map(project(rows.X, rows.y), rows.X, groups, np.isin(np.arange(len(groups)), list(suspects))),
-        **_shown(rows, {i: {} for i in shown}),
+        "map": _map_points(project(rows.X, rows.y), rows.X, groups, np.isin(np.arange(len(groups)), list(suspects))),
+        **_page_items(rows, {i: {} for i in shown}),
     }
-    of_classes = count(len(labels), "class") if rows.tags is None else count(len(rows.tags), "label")
-    return document(title, f"{count(len(rows.y), 'row')} of {of_classes}", "check", data)
+    classes = count(len(labels), "class") if rows.tags is None else count(len(rows.tags), "label")
+    return document(title, f"{count(len(rows.y), 'row')} of {classes}", "check", data)
 
 
 def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
@@ -126,7 +127,7 @@ def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
     return document(title, f"{len(items):,} of {len(pool):,} inputs, the most useful first", "suggest", data)
 
 
-def _shown(rows: LabelledRows, facts: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+def _page_items(rows: LabelledRows, facts: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
     """The rows that a page shows, each with its name, label, content and facts; and the unreadable inputs."""
     names = {i: shortened(rows.relative(rows.paths[i])) for i in facts}
     items = {i: {"name": names[i], "label": printable(rows.y[i]), **more} for i, more in facts.items()}
@@ -134,13 +135,13 @@ def _shown(rows: LabelledRows, facts: Mapping[int, dict[str, Any]]) -> dict[str,
     return {"items": with_contents(items, rows.inputs, rows.kind), "unreadable": unreadable}
 
 
-def _map(plane: Callable[[Array], Array], X: Array, groups: Array, marked: Array) -> dict[str, Any]:
+def _map_points(plane: Callable[[Array], Array], X: Array, groups: Array, marked: Array) -> dict[str, Any]:
     """Rows as [x, y, group], the marked ones last so that they are drawn on top; `groups` count from 0."""
     others = np.flatnonzero(~marked)
-    room = max(MAX_POINTS - int(marked.sum()), 0)
-    sample = np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(np.intp)
+    size = min(max(MAX_POINTS - int(marked.sum()), 0), len(others))
+    sample = np.linspace(0, len(others) - 1, size).round().astype(np.intp)
     rows = np.concatenate([others[sample], np.flatnonzero(marked)])
-    points = [[*(float(f"{v:.4g}") for v in point), int(groups[i])] for point, i in zip(plane(X[rows]), rows)]
+    points = [[float(f"{x:.4g}"), float(f"{y:.4g}"), int(groups[i])] for (x, y), i in zip(plane(X[rows]), rows)]
     return {"points": points, "marked": int(marked.sum())}
 
 
@@ -178,11 +179,12 @@ def _closest_inputs(
     """
     keys: dict[int, tuple[Any, str]] = {}  # the label and the name of a training input
     for i, label in predicted.items():
-        reasons = model.why(Embedded(rows.X[i : i + 1], ["row"], ()), PROXIES)
+        reasons = model.why(Embedded(rows.X[i : i + 1], ["row"], ()), MAX_PROXIES)
         if named := [(r.label, r.picture) for r in reasons if r.label == label and r.picture is not None]:
             keys[i] = named[0]
     index = {name: i for i, name in enumerate(training.captions)} if training.kind == rows.kind else {}
-    inputs, contents = dict[tuple[Any, str], Any](), dict[tuple[Any, str], dict[str, str]]()
+    inputs: dict[tuple[Any, str], Any] = {}
+    contents: dict[tuple[Any, str], dict[str, str]] = {}
     for key in dict.fromkeys(keys.values()):
         with suppress(KeyError, UnreadableInput):
             inputs[key] = training.inputs[index[key[1]]]

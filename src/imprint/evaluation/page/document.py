@@ -24,14 +24,14 @@ GENERATOR_TAG = b'<meta name="generator" content="imprint '
 IMPORT = re.compile(r'^import .*? from "\./(\w+)\.js";\n', re.MULTILINE)
 SCRIPT_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "&<>"})
 """Escapes by which JSON cannot end its HTML element."""
-SIDE = 112  # pixels
-MAX_CONTENTS = 400  # maximum number of pictures or texts on one page, so that it stays a few megabytes
-MAX_TEXT = 240  # characters
-MAX_PATH = 120  # characters
+MAX_SIDE = 112  # pixels of a picture
+MAX_CONTENTS = 400  # pictures or texts on one page, so that it stays a few megabytes
+MAX_TEXT_LENGTH = 240  # characters
+MAX_PATH_LENGTH = 120  # characters
 
 
 def document(title: str, lead: str, script: str, data: dict[str, Any]) -> str:
-    """A page whose script reads `data` from the element with this id; nothing in it is interpreted as markup."""
+    """A page whose script reads the JSON in its element `data`; nothing in `data` is interpreted as markup."""
     return Template(_text("page.html")).substitute(
         title=escape(printable(title)),
         lead=escape(printable(lead)),
@@ -78,16 +78,17 @@ def content(item: Any, kind: Modality) -> dict[str, str]:
 
     shown = kind.show(item)
     if shown is None or isinstance(shown, str):
-        return {} if shown is None else {"text": printable(shown, MAX_TEXT)}
+        return {} if shown is None else {"text": printable(shown, MAX_TEXT_LENGTH)}
     image = Image.fromarray(np.ascontiguousarray(shown))
     image = image if image.mode in ("L", "RGB") else image.convert("RGB")
-    format, out = "png" if max(image.size) <= SIDE // 2 else "jpeg", io.BytesIO()
-    image.thumbnail((SIDE, SIDE))
+    out = io.BytesIO()
+    format = "png" if max(image.size) <= MAX_SIDE // 2 else "jpeg"
+    image.thumbnail((MAX_SIDE, MAX_SIDE))
     image.save(out, format, quality=72)
     return {"picture": f"data:image/{format};base64,{b64encode(out.getvalue()).decode()}"}
 
 
 def shortened(path: str) -> str:
     """A printable path; a long one loses its middle."""
-    text, half = printable(path, 10_000), MAX_PATH // 2
-    return text if len(text) <= MAX_PATH else f"{text[: half - 1]}…{text[-half:]}"
+    text, half = printable(path, 10_000), MAX_PATH_LENGTH // 2
+    return text if len(text) <= MAX_PATH_LENGTH else f"{text[: half - 1]}…{text[-half:]}"

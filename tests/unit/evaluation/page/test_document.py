@@ -8,8 +8,8 @@ import pytest
 from imprint.core.errors import UnreadableInput
 from imprint.evaluation.page.document import (
     MAX_CONTENTS,
-    MAX_PATH,
-    MAX_TEXT,
+    MAX_PATH_LENGTH,
+    MAX_TEXT_LENGTH,
     WEB,
     bundle,
     content,
@@ -37,7 +37,7 @@ def test_an_input_that_was_deleted_is_shown_by_its_facts():
 
 
 def test_contents_are_short_texts_and_small_pictures():
-    assert content("x" * 999, modality("text"))["text"] == "x" * (MAX_TEXT - 1) + "…"
+    assert content("x" * 999, modality("text"))["text"] == "x" * (MAX_TEXT_LENGTH - 1) + "…"
     assert content(np.zeros((20, 30, 3), np.uint8), modality("image"))["picture"].startswith("data:image/png;base64,")
     large = content(np.zeros((400, 600, 3), np.uint8), modality("image"))["picture"]
     assert large.startswith("data:image/jpeg;base64,")
@@ -48,7 +48,7 @@ def test_contents_are_short_texts_and_small_pictures():
 def test_a_long_path_loses_its_middle():
     assert shortened("a/b.png") == "a/b.png"
     long = shortened("start/" + "x" * 500 + "/end.png")
-    assert (len(long), long[:6], long[-8:]) == (MAX_PATH, "start/", "/end.png")
+    assert (len(long), long[:6], long[-8:]) == (MAX_PATH_LENGTH, "start/", "/end.png")
 
 
 @pytest.mark.parametrize("script", ["evaluate", "tags", "check", "suggest"])
