@@ -37,7 +37,7 @@ def test_listing_imports_nothing_heavy():
 
 
 def test_the_table_fits_eighty_columns(capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "UNLIMITED", 80)
+    monkeypatch.setattr(terminal, "PIPE_COLUMNS", 80)
     listing.list_backbones().print()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names()) + 2  # no row is wrapped
