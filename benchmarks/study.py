@@ -211,8 +211,8 @@ def compare_kernel(folder, backbone, dataset):
             one_by_one, plain = timed(plain_decisions, kernel, decisions)
             for one in one_by_one:
                 other = together[one.decisions[0].number]
-                apart = abs(other.counts.right.sum() - one.counts.right.sum())
-                result["differ"] += apart > one.counts.near[0] or other.proxies != one.proxies
+                apart = abs(other.counts.correct.sum() - one.counts.correct.sum())
+                result["differ"] += apart > one.counts.near_ties[0] or other.proxies != one.proxies
             seconds = {"decisions": len(decisions), "shared": shared, "plain": plain, **arithmetic(kernel, decisions)}
             print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
             result |= {key: result[key] + value for key, value in seconds.items()}

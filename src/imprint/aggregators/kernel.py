@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Change, Facts
-from imprint.core.arrays import in_type_of, like, on_gpu, to_numpy
+from imprint.core.arrays import cast_like, like, on_gpu, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
@@ -160,7 +160,7 @@ class Kernel(Aggregator):
 
     def scores(self, Q: Array, prepared: SolvedKernel) -> Array:
         S = prepared.system.scores(Q)
-        return S * in_type_of(like(prepared.class_weights, S), S)
+        return S * cast_like(like(prepared.class_weights, S), S)
 
     def probabilities(self, S: Array, prepared: SolvedKernel) -> Array:
         return softmax(S, self.temperature)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import DeviceCopies, in_type_of, like, rows_at
+from imprint.core.arrays import DeviceCopies, cast_like, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
@@ -49,7 +49,7 @@ class Nearest(Aggregator):
         distances, indices = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)
         labels, C = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
         votes = uniform_votes(labels, C) if self.weighting == "uniform" else distance_votes(distances.T, labels, C)
-        return in_type_of(votes.T, Q)
+        return cast_like(votes.T, Q)
 
     def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":
@@ -59,7 +59,7 @@ class Nearest(Aggregator):
     def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
         """d / (d + r), with the mean distance d of the voting proxies and the mean distance r of all to their mean."""
         mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(axis=1)
-        return in_type_of(mean / (mean + max(prepared.radius, MIN_RADIUS)), Q)
+        return cast_like(mean / (mean + max(prepared.radius, MIN_RADIUS)), Q)
 
     def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:
         distances, order = nearest(q[None, :], proxies.weights, len(proxies.weights), self.metric)

@@ -67,8 +67,8 @@ def dtype_name(x: Any) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
-def in_type_of(result: Any, x: Any) -> Any:
-    """The result in the data type of x."""
+def cast_like(result: Any, x: Any) -> Any:
+    """The result, converted to the data type of x."""
     return result.to(x.dtype) if is_torch(x) else result.astype(x.dtype, order="C", copy=False)
 
 
@@ -82,8 +82,8 @@ def split_rows(X: Any, sizes: Sequence[int]) -> list[Any]:
     return list(X.split(list(sizes))) if is_torch(X) else np.split(X, np.cumsum(sizes)[:-1])
 
 
-def joined(parts: Sequence[Any]) -> Any:
-    """Arrays, concatenated."""
+def concatenate(parts: Sequence[Any]) -> Any:
+    """The arrays or tensors as one, along the first axis."""
     return namespace(parts[0]).concatenate(parts)
 
 

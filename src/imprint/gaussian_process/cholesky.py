@@ -1,4 +1,4 @@
-"""A Cholesky factor that grows by rows; blocks that are factored are shared and never change."""
+"""A Cholesky factor that can be extended by rows; the factors before and after share their blocks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, joined, namespace
+from imprint.core.arrays import concatenate, is_torch, namespace
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 
-BLOCK = 512  # rows of a block of the factor
-DEVICE_BLOCK = 2048  # the same on a GPU
-SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
+BLOCK_ROWS = 512  # rows of a block of the factor
+DEVICE_BLOCK_ROWS = 2048  # the same on a GPU
+SLICE_ROWS = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
 
 
 def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
-    """Zeros where x lies."""
+    """Zeros as a NumPy array, or as a tensor on the device of x."""
     return x.new_zeros(shape, dtype=getattr(namespace(x), dtype)) if is_torch(x) else np.zeros(shape, dtype)
 
 
 def block_rows(x: Any) -> int:
     """Rows of a block of the factor, for arrays like x."""
-    return DEVICE_BLOCK if is_torch(x) else BLOCK
+    return DEVICE_BLOCK_ROWS if is_torch(x) else BLOCK_ROWS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Factor:
         merged = zeros_like((before + len(inverse), before + len(inverse)), inverse)
         merged[:before, :before], merged[before:, before:] = last, inverse
         merged[before:, :before] = -inverse @ left[:, start:] @ last
-        return Factor((*self.left[:-1], joined([self.left[-1], left[:, :start]])), (*self.inverses[:-1], merged))
+        return Factor((*self.left[:-1], concatenate([self.left[-1], left[:, :start]])), (*self.inverses[:-1], merged))
 
     def forward(self, B: Any) -> Any:
         """Rows x with L x = b for the rows b of B."""
@@ -148,7 +148,7 @@ def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
         if B.numel():
             function(B)
         return B
-    on_all_cores(lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE))
+    on_all_cores(lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE_ROWS))
     return B
 
 
@@ -156,13 +156,13 @@ def _products(A: Any) -> Any:
     """Inner products of the rows of A; of tensors, only the lower triangle is complete."""
     out = zeros_like((len(A), len(A)), A)
     if is_torch(A):
-        for start in range(0, len(A), DEVICE_BLOCK // 2):
-            stop = start + DEVICE_BLOCK // 2
+        for start in range(0, len(A), DEVICE_BLOCK_ROWS // 2):
+            stop = start + DEVICE_BLOCK_ROWS // 2
             out[start:, start:stop] = A[start:] @ A[start:stop].T
         return out
 
     def fill(rows: slice) -> None:
         np.matmul(A[rows], A.T, out=out[rows])
 
-    on_all_cores(fill, blocks(len(A), SLICE))
+    on_all_cores(fill, blocks(len(A), SLICE_ROWS))
     return out

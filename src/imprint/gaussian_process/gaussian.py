@@ -1,7 +1,7 @@
 """Gaussian kernels exp(-rate |a - b|^2) between rows, by one product and one exponential.
 
-Rows are taken about a common centre, so that the squares that cancel are no larger than the spread of the data, and get
-two more columns: the product of a query's row with a proxy's row is then the exponent. Arrays are NumPy's or torch's.
+Rows are *lifted*: centred, so that the squares that cancel are no larger than the spread of the data, and extended by
+two columns, so that the product of a query's row and a proxy's row is the exponent. Arrays are NumPy's or torch's.
 """
 
 from typing import Any
@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from imprint.core.arrays import dtype_name, is_torch, joined, like, namespace
+from imprint.core.arrays import concatenate, dtype_name, is_torch, like, namespace
 from imprint.core.errors import ParameterError
 from imprint.gaussian_process.cholesky import zeros_like
 from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import centred_moments, exact_products, squared_norms
 
-SLICE = 128
-SERIAL_WORK = 2**25  # multiplications that take less time than starting threads
-QUERIES, PROXIES = 512, 1024  # whose kernels are held at a time by every core
-DEVICE_KERNELS = 2**27  # kernels held at a time on a GPU
-MODERATE = 1e12  # rates up to which, and from the inverse of which, squares are far from the limits of float32
-ERROR = 1e-5
-"""Error of scores from which float32 queries are compared in float64."""
+SLICE_ROWS = 128  # computed by a thread at a time
+MAX_SERIAL_WORK = 2**25  # multiplications that take less time than starting threads
+BLOCK_QUERIES, BLOCK_PROXIES = 512, 1024  # whose kernels are in memory at a time, per core
+MAX_DEVICE_KERNELS = 2**27  # in memory at a time on a GPU
+MAX_RATE = 1e12  # for float32; the minimum is its inverse, so that squares are far from the limits of float32
+MAX_SCORE_ERROR = 1e-5  # of float32 kernels; where the error may be larger, kernels are computed in float64
 
 
 def cast(x: Any, dtype: DTypeLike) -> Any:
-    """The numbers of x as float32 or float64."""
+    """x in float32 or float64, without a copy if it has that type."""
     return x.to(getattr(namespace(x), np.dtype(dtype).name)) if is_torch(x) else x.astype(dtype, copy=False)
 
 
@@ -36,20 +35,20 @@ def centre_of(W: Any) -> Any:
 
 
 def lift_queries(Q: Any, centre: Any, dtype: DTypeLike = "float64") -> Any:
-    """Rows [q, |q|^2, 1] about the centre.  # (n, d + 2)"""
+    """Lifted queries: rows [q, |q|^2, 1], with q relative to the centre.  # (n, d + 2)"""
     if Q.shape[1] != len(centre):
         raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
-    about = (Q if dtype_name(Q) == "float64" else cast(Q, dtype)) - centre
-    return _joined(about, squared_norms(about), 1.0, dtype)
+    centred = (Q if dtype_name(Q) == "float64" else cast(Q, dtype)) - centre
+    return _with_columns(centred, squared_norms(centred), 1.0, dtype)
 
 
 def lift_proxies(W: Any, centre: Any, rate: float, dtype: DTypeLike = "float64") -> Any:
-    """Rows [2 rate w, -rate, -rate |w|^2] about the centre.  # (p, d + 2)"""
-    about = cast(W, "float64") - centre
-    return _joined(2 * rate * about, -rate, -rate * squared_norms(about), dtype)
+    """Lifted proxies: rows [2 rate w, -rate, -rate |w|^2], with w relative to the centre.  # (p, d + 2)"""
+    centred = cast(W, "float64") - centre
+    return _with_columns(2 * rate * centred, -rate, -rate * squared_norms(centred), dtype)
 
 
-def _joined(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
+def _with_columns(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
     shape = (len(rows), rows.shape[1] + 2)
     out = cast(rows.new_empty(shape), dtype) if is_torch(rows) else np.empty(shape, dtype=dtype)
     out[:, :-2], out[:, -2], out[:, -1] = rows, first, second
@@ -68,7 +67,7 @@ def kernel_rows(left: Any, right: Any) -> Any:
         with exact_products(left):
             return kernel(left, right)
     out = np.empty((len(left), len(right)), dtype=left.dtype)
-    step = SLICE if len(left) * right.size > SERIAL_WORK else max(1, len(left))
+    step = SLICE_ROWS if len(left) * right.size > MAX_SERIAL_WORK else max(1, len(left))
 
     def fill(rows: slice) -> None:
         np.matmul(left[rows], right.T, out=out[rows])
@@ -88,38 +87,40 @@ def noisy_kernels(left: Any, right: Any, noise: Any) -> Any:
 def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     """Sums over lifted proxies of their kernels with every query times their coefficients.  # (q, classes) float64
 
-    Kernels are computed in the type of `right` and summed in that of `by_class`. The sums cancel; in float32 only what
-    kernels differ from their mean is summed.
+    Kernels are computed in the type of `right` and summed in that of `by_class`. The sums cancel, so in float32 only
+    the differences of kernels from their mean are summed.
     """
-    together, rows = (len(right), max(1, DEVICE_KERNELS // len(right))) if is_torch(Q) else (PROXIES, QUERIES)
+    proxy_step, query_step = BLOCK_PROXIES, BLOCK_QUERIES
+    if is_torch(Q):
+        proxy_step, query_step = len(right), max(1, MAX_DEVICE_KERNELS // len(right))
     is_narrow = dtype_name(by_class) == "float32"
 
     def sums(queries: slice) -> Any:
         left = lift_queries(Q[queries], centre, dtype_name(right))
         total = zeros_like((len(left), len(by_class)), left)
-        for proxies in blocks(len(right), together):
+        for proxies in blocks(len(right), proxy_step):
             k, coefficients = kernel(left, right[proxies]), by_class[:, proxies]
             if is_narrow:
-                common = k.mean(axis=1, keepdims=True)
-                k -= common
-                total += common * coefficients.sum(axis=1, dtype=namespace(k).float64)
+                mean = k.mean(axis=1, keepdims=True)
+                k -= mean
+                total += mean * coefficients.sum(axis=1, dtype=namespace(k).float64)
             total += cast(k, dtype_name(by_class)) @ coefficients.T
         return total
 
     with exact_products(Q):
-        return joined(on_all_cores(sums, blocks(max(1, len(Q)), rows), parallel=not is_torch(Q)))
+        return concatenate(on_all_cores(sums, blocks(max(1, len(Q)), query_step), parallel=not is_torch(Q)))
 
 
-def for_float32(lifted: Any, by_class: Any) -> tuple[Any, Any]:
-    """Lifted proxies and coefficients for float32 queries: in float32 where that is exact enough.
+def narrow_if_precise(lifted: Any, by_class: Any) -> tuple[Any, Any]:
+    """Lifted proxies and coefficients for float32 queries: in float32 where that is precise enough.
 
     Rounded exponents shift a score by about 2^-24 of the length of the class's coefficients, times 1 to 3 and more the
     farther proxies lie from their centre (measured on embeddings of five backbones, 50 to 5,000 proxies). Sums are in
     float32 only where there are so many classes that they would take longer than the kernels.
     """
-    rate, reach = -float(lifted[0, -2]), 1 - lifted[:, -1].min()
+    rate, max_exponent = -float(lifted[0, -2]), 1 - lifted[:, -1].min()
     length = namespace(by_class).sqrt(namespace(by_class).einsum("cp,cp->c", by_class, by_class).max())
-    if not 1 / MODERATE < rate < MODERATE or 3 * 2**-24 * float(reach * length) > ERROR:
+    if not 1 / MAX_RATE < rate < MAX_RATE or 3 * 2**-24 * float(max_exponent * length) > MAX_SCORE_ERROR:
         return lifted, by_class
-    many = 2 * len(by_class) > lifted.shape[1]
-    return cast(lifted, "float32"), cast(by_class, "float32") if many else by_class
+    many_classes = 2 * len(by_class) > lifted.shape[1]
+    return cast(lifted, "float32"), cast(by_class, "float32") if many_classes else by_class

@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
+from imprint.core.arrays import cast_like, dtype_name, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import exact_products
 
-NEIGHBOURS = 256
-"""Proxies in the system of a query, at least those of two classes."""
-PADDING_NOISE = 1e12  # noise of the padding of classes with fewer proxies than others
-NOISE_FOR_FLOAT32 = 1e-3  # noise from which kernels of float32 proxies are computed in float32
-BLOCK_KERNELS = 2**24  # kernels held at a time
-SYSTEMS = 16  # systems held at a time
+SYSTEM_PROXIES = 256  # in the system of a query; more if two classes have more
+PADDING_NOISE = 1e12  # of the padding of classes that have fewer proxies than others
+MIN_FLOAT32_NOISE = 1e-3  # for less noise, kernels of float32 proxies are computed in float64
+MAX_KERNELS = 2**24  # in memory at a time
+BLOCK_SYSTEMS = 16  # solved at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class LocalProcess:
 
     @cached_property
     def _members(self) -> Array:
-        """The proxies of every class; a class with fewer than others is padded with -1.  # (classes, most)"""
+        """The proxies of every class; a class with fewer than others is padded with -1.  # (classes, largest)"""
         sizes = np.bincount(self.labels)
         steps = np.arange(sizes.max())
         return np.where(steps < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + steps, -1)
@@ -56,16 +55,16 @@ class LocalProcess:
         chosen, shares, _ = self._solve(Q)
         out = np.zeros((len(chosen), self.n_classes))
         np.add.at(out, (np.arange(len(chosen))[:, None], self.labels[chosen]), shares * (chosen >= 0))
-        return in_type_of(like(out, Q), Q)
+        return cast_like(like(out, Q), Q)
 
     @cached_property
     def _dtype(self) -> str:
         """The type in which kernels are precise enough for the smallest noise."""
-        return dtype_name(self.weights) if float(self.noise.min()) >= NOISE_FOR_FLOAT32 else "float64"
+        return dtype_name(self.weights) if float(self.noise.min()) >= MIN_FLOAT32_NOISE else "float64"
 
     def doubt(self, Q: Any) -> Any:
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
-        return in_type_of(like(self._solve(Q)[2], Q), Q)
+        return cast_like(like(self._solve(Q)[2], Q), Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
@@ -78,20 +77,20 @@ class LocalProcess:
     def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
         """Per query: the proxies of its system, their weights in the scores, the doubt.  # (q, m), (q, m), (q,)"""
         Q = like(Q, self.weights)
-        step = max(1, BLOCK_KERNELS // self.n_classes)
+        step = max(1, MAX_KERNELS // self.n_classes)
         with one_blas_thread():
             chosen = np.concatenate([self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)])
 
         def solve(rows: slice) -> tuple[Array, Array]:
             return self._systems(Q[rows], chosen[rows])
 
-        parts = on_all_cores(solve, blocks(max(1, len(Q)), SYSTEMS), parallel=not is_torch(Q))
+        parts = on_all_cores(solve, blocks(max(1, len(Q)), BLOCK_SYSTEMS), parallel=not is_torch(Q))
         shares, doubts = (np.concatenate(part) for part in zip(*parts))
         return chosen, shares, doubts
 
     def _nearest(self, Q: Any) -> Array:
         """Indices of the proxies of the classes with the nearest means, -1 for padding.  # (q, m)"""
-        count = min(self.n_classes, max(2, NEIGHBOURS // self._members.shape[1]))
+        count = min(self.n_classes, max(2, SYSTEM_PROXIES // self._members.shape[1]))
         exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
         classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
         return self._members[np.sort(classes, axis=1)].reshape(len(Q), count * self._members.shape[1])

@@ -14,17 +14,17 @@ import numpy as np
 
 from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
+from imprint.gaussian_process.cholesky import BLOCK_ROWS, Factor, zeros_like
 from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries, noisy_kernels
 from imprint.gaussian_process.posterior import Process, targets_of
 from imprint.kernels.cpu import blocks, on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms
 
-ROWS = 2048  # proxies whose kernels are computed together, a block
+KERNEL_ROWS = 2048  # proxies whose kernels are computed together
 JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
-STEPS = 12
+MAX_STEPS = 12  # of conjugate gradients
 TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
-STORED_KERNELS = 2**28  # kernels that are held; more are computed again in every step
+MAX_STORED_KERNELS = 2**28  # in memory; if there are more, they are computed again in every step
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,12 @@ def solve_by_centres(
     The centres are chosen at even steps through the proxies of every class, in proportion to their number, so they do
     not depend on the order in which classes were added.
     """
-    centre, rows, goal = centre_of(weights), choose_centres(labels, count), targets_of(labels, targets, weights)
+    centre, rows = centre_of(weights), choose_centres(labels, count)
     chosen = weights[like(rows, weights)]
-    lifted, noise = lift_proxies(chosen, centre, rate), cast(like(noise, weights), "float64")
+    lifted = lift_proxies(chosen, centre, rate)
+    noise = cast(like(noise, weights), "float64")
     prior = Factor.of(noisy_kernels(lift_queries(chosen, centre), lifted, JITTER))
-    data = Factor.of(_estimated(prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]))
+    data = Factor.of(_estimated_gram(prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]))
     kernels = _Kernels(weights, noise, centre, lifted)
 
     def product(B: Any) -> Any:
@@ -65,7 +66,8 @@ def solve_by_centres(
         fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
         return data.forward(fitted + data.backward(B + 0))
 
-    solution = conjugate_gradients(product, data.forward(prior.forward(kernels.transposed(goal))))
+    right_side = data.forward(prior.forward(kernels.transposed(targets_of(labels, targets, weights))))
+    solution = conjugate_gradients(product, right_side)
     by_class = prior.backward(data.backward(solution))
     return Nystroem(rows, centre, lifted, by_class, prior, data)
 
@@ -84,7 +86,7 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
     X, residual = B * 0, B + 0
     direction, squares = residual + 0, (residual * residual).sum(axis=1)
     limit = TOLERANCE**2 * squares
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         if bool((squares <= limit).all()):
             break
         image = product(direction)
@@ -98,7 +100,7 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
     return X
 
 
-def _estimated(L: Any, weight: Any) -> Any:
+def _estimated_gram(L: Any, weight: Any) -> Any:
     """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
     M = zeros_like(L.shape, L)
 
@@ -107,7 +109,7 @@ def _estimated(L: Any, weight: Any) -> Any:
         part = L[start:, rows] * weight[start:, None]  # what is above is zero
         M[rows, :stop] = part.T @ L[start:, :stop]
 
-    on_all_cores(fill, blocks(len(L), BLOCK), parallel=not is_torch(L))
+    on_all_cores(fill, blocks(len(L), BLOCK_ROWS), parallel=not is_torch(L))
     index = np.arange(len(L))
     M[index, index] += 1
     return M
@@ -119,8 +121,8 @@ class _Kernels:
     def __init__(self, weights: Any, noise: Any, centre: Any, lifted: Any) -> None:
         self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
         self.lifted = cast(lifted, "float32")
-        self.blocks = blocks(len(weights), ROWS)
-        fits = len(weights) * len(lifted) <= STORED_KERNELS
+        self.blocks = blocks(len(weights), KERNEL_ROWS)
+        fits = len(weights) * len(lifted) <= MAX_STORED_KERNELS
         self.stored = [self._block(rows) for rows in self.blocks] if fits else None
 
     def _block(self, rows: slice) -> Any:

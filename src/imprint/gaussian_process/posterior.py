@@ -6,7 +6,7 @@ k(q) A, A = (K + N)^-1 Y.
 
 When classes are added or removed, nothing is factored again, and the system before is shared, not changed: added rows
 extend the factor, removed rows are eliminated by their block of the inverse, and both correct the coefficients by a
-product as thin as they are few. Arrays are NumPy's or torch's, like the weights.
+product whose rank is the number of these rows. Arrays are NumPy's or torch's, like the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -16,24 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, joined, like, namespace, to_numpy
+from imprint.core.arrays import cast_like, concatenate, dtype_name, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import (
     cast,
     centre_of,
-    for_float32,
     kernel_rows,
     kernel_sums,
     lift_proxies,
     lift_queries,
+    narrow_if_precise,
     noisy_kernels,
 )
 from imprint.kernels.cpu import blocks, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
-REMOVED_SHARE = 8
-"""The system is solved again once more than one in this number of rows of the factor belongs to a removed class."""
+MIN_ROWS_PER_REMOVED = 8  # rows of the factor per row of a removed class; with fewer, the system is solved again
 
 
 class Process(ABC):
@@ -45,7 +44,7 @@ class Process(ABC):
 
     centre: Any  # (d,)
     by_class: Any  # (classes, rows) coefficients
-    lifted: Any  # (rows, d + 2) the rows as kernels take proxies, float64
+    lifted: Any  # (rows, d + 2) the rows as lifted proxies, float64
 
     @cached_property
     def order(self) -> Array:
@@ -66,7 +65,7 @@ class Process(ABC):
         if is_torch(self.by_class) and not is_torch(Q):
             return to_numpy(self.scores(like(Q, self.by_class)))
         centre, right, by_class = self._operands(Q)
-        return in_type_of(kernel_sums(Q, centre, right, by_class), Q)
+        return cast_like(kernel_sums(Q, centre, right, by_class), Q)
 
     def _operands(self, Q: Any) -> tuple[Any, Any, Any]:
         """Centre, lifted proxies and coefficients in the kind and precision that suits queries; copied once."""
@@ -74,7 +73,7 @@ class Process(ABC):
         if key not in self._copies:
             right, by_class = self.lifted, self.by_class
             if dtype_name(Q) == "float32":
-                right, by_class = for_float32(right, by_class)
+                right, by_class = narrow_if_precise(right, by_class)
             self._copies[key] = tuple(like(part, Q) for part in (self.centre, right, by_class))
         return self._copies[key]
 
@@ -91,7 +90,7 @@ class Process(ABC):
             for rows in blocks(len(Q), step):
                 k = kernel_rows(lift_queries(Q[rows], self.centre), self.lifted)
                 parts.append((1 - self._explained(k)).clip(0) ** 0.5)
-        return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
+        return cast_like(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
@@ -125,7 +124,7 @@ class Posterior(Process):
 
     @cached_property
     def lifted(self) -> Any:
-        """Rows as `kernel` takes proxies, float64."""
+        """The rows as lifted proxies, float64."""
         return lift_proxies(self.weights, self.centre, self.rate)
 
     def _explained(self, k: Any) -> Any:
@@ -133,8 +132,8 @@ class Posterior(Process):
             return squared_norms(self.factor.forward(k))
         k[:, self.removed_rows] = 0
         B = k @ self.removed_columns.T
-        lost = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(axis=1)
-        return squared_norms(self.factor.forward(k)) - lost
+        by_removed = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(axis=1)
+        return squared_norms(self.factor.forward(k)) - by_removed
 
     @property
     def _removed_block(self) -> Any:
@@ -157,14 +156,14 @@ def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array |
     Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
     """
     centre, noise = centre_of(weights), cast(like(noise, weights), "float64")
-    right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
-    for rows in blocks(len(weights), step):
+    right, factor = lift_proxies(weights, centre, rate), Factor()
+    for rows in blocks(len(weights), block_rows(weights)):
         left = lift_queries(weights[rows], centre)
         factor = factor.extended(kernel_rows(left, right[: rows.start]), noisy_kernels(left, right[rows], noise[rows]))
     by_class = factor.solve(targets_of(labels, targets, weights))
-    none = np.empty(0, dtype=np.intp)
+    no_rows = np.empty(0, dtype=np.intp)
     no_columns = zeros_like((0, len(weights)), weights)
-    return Posterior(weights, labels, noise, rate, centre, factor, by_class, none, no_columns)
+    return Posterior(weights, labels, noise, rate, centre, factor, by_class, no_rows, no_columns)
 
 
 def add_classes(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posterior:
@@ -178,9 +177,9 @@ def add_classes(system: Posterior, weights: Any, labels: Array, noise: Any) -> P
     corner = noisy_kernels(left, lift_proxies(weights, system.centre, system.rate), noise)
     larger = replace(
         system,
-        weights=joined([system.weights, weights]),
+        weights=concatenate([system.weights, weights]),
         labels=np.concatenate([positions[system.labels], labels]),
-        noise=joined([system.noise, noise]),
+        noise=concatenate([system.noise, noise]),
         factor=system.factor.extended(coupling, corner),
     )
     if not len(system.removed_rows) and n_classes <= len(labels):  # fewer right-hand sides than new rows
@@ -216,14 +215,14 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
     leaving = np.flatnonzero(np.isin(system.labels, classes))
     removed_rows = np.concatenate([system.removed_rows, leaving])
     smaller = replace(system, labels=positions[system.labels], removed_rows=removed_rows)
-    if len(removed_rows) * REMOVED_SHARE > len(system.labels):
+    if len(removed_rows) * MIN_ROWS_PER_REMOVED > len(system.labels):
         rows = smaller.order
         return solve(system.weights[rows], smaller.labels[rows], system.noise[rows], system.rate)
     unit = zeros_like((len(leaving), len(system.labels)), system.by_class)
     unit[np.arange(len(leaving)), leaving] = 1
     with one_blas_thread():
         columns = system.factor.solve(unit)
-        removed_columns = joined([system.removed_columns, columns])
+        removed_columns = concatenate([system.removed_columns, columns])
         columns = system.without_removed(columns)
         by_class = system.by_class[like(remaining, columns)]
         by_class -= namespace(columns).linalg.solve(columns[:, leaving], by_class[:, leaving].T).T @ columns
@@ -232,14 +231,14 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
 
 
 def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
-    """Targets of proxies, by default the one-hot targets of their classes, as rows where x lies."""
+    """Targets of proxies, by default one-hot, NumPy or torch like x.  # (classes, rows)"""
     if targets is None:
         return one_hot(labels, int(labels.max()) + 1, x)
     return like(np.array(targets.T, dtype=np.float64, order="C"), x)
 
 
 def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
-    """Y', float64, where x lies; zero for rows of removed classes.  # (classes, rows)"""
+    """Y' in float64, NumPy or torch like x; zero for rows of removed classes.  # (classes, rows)"""
     Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
     Y[like(labels[live], x), like(live, x)] = 1
     return Y

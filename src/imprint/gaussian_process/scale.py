@@ -13,12 +13,9 @@ from imprint.core.arrays import dtype_name, namespace
 from imprint.core.types import Array, State
 from imprint.kernels.rows import centred_moments
 
-RESOLVED_ROWS = 4096
-"""Proxies up to which a system is solved again when classes are added or removed; larger systems are updated."""
-ROUNDING = 2.0**-70
-"""Standard deviations below this share of the largest mean are rounding."""
-CANCELLED = 1e-12
-"""The same for sums of squares that were not centred."""
+MAX_RESOLVED_PROXIES = 4096  # of a system that is solved again when classes are added or removed; larger are updated
+MIN_DEVIATION = 2.0**-70  # relative to the largest mean; a smaller standard deviation is rounding error
+MIN_SCATTER = 1e-12  # relative to sums of squares that were not centred; a smaller one is rounding error
 
 
 def moments(X: Any, weight: Array | None = None) -> State:
@@ -40,8 +37,8 @@ def merge_moments(parts: Sequence[State]) -> State:
     first = means[0]
     with np.errstate(over="ignore"):
         mean = first + (rows / rows.sum()) @ (means - first)
-        apart = np.square(means - mean).sum(axis=1)
-    scatter = sum(part["scatter"][0] for part in centred) + rows @ apart
+        squares = np.square(means - mean).sum(axis=1)
+    scatter = sum(part["scatter"][0] for part in centred) + rows @ squares
     return {"mean": mean, "scatter": np.array([scatter]), "rows": rows.sum(keepdims=True)}
 
 
@@ -52,17 +49,17 @@ def _centred(part: State) -> State:
     if "scatter" in part:
         return {"mean": mean, "scatter": part["scatter"], "rows": rows}
     scatter = part["square"] - rows * (mean @ mean)
-    return {"mean": mean, "scatter": np.where(scatter > CANCELLED * part["square"], scatter, 0.0), "rows": rows}
+    return {"mean": mean, "scatter": np.where(scatter > MIN_SCATTER * part["square"], scatter, 0.0), "rows": rows}
 
 
 def scale(sums: State) -> float:
-    """Twice the mean squared distance of rows from their mean; 1 where that is no more than rounding.
+    """Twice the mean squared distance of rows from their mean; 1 if that is not more than rounding error.
 
     >>> scale({"mean": np.zeros(2), "scatter": np.array([4.0]), "rows": np.array([4.0])})
     2.0
     """
     deviation = variance(sums) ** 0.5
-    return 2 * variance(sums) if deviation > ROUNDING * float(abs(_centred(sums)["mean"]).max()) else 1.0
+    return 2 * variance(sums) if deviation > MIN_DEVIATION * float(abs(_centred(sums)["mean"]).max()) else 1.0
 
 
 def variance(sums: State) -> float:
@@ -88,10 +85,10 @@ def scale_for(sums: State, count: int) -> float:
 
 def is_updated(count: int) -> bool:
     """Whether the system of this number of proxies is updated when classes are added or removed."""
-    return count > RESOLVED_ROWS
+    return count > MAX_RESOLVED_PROXIES
 
 
 def differ(W: Any) -> bool:
-    """Whether rows are not all one point, apart from rounding."""
+    """Whether some rows differ by more than rounding error."""
     amax = namespace(W).amax
     return bool((amax(abs(W - W[0]), axis=0) > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)).any())

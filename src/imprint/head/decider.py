@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import all_finite, as_labels, dtype_name, joined, like, rows_at, to_numpy
+from imprint.core.arrays import all_finite, as_labels, concatenate, dtype_name, like, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
@@ -149,7 +149,7 @@ class Decider:
 
     def _in_blocks(self, Q: Any, answer: Callable[[Any], Any]) -> Any:
         rows = max(1, MAX_SCORES // len(self))
-        return joined([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
+        return concatenate([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
 
     def evidence(self, x: Array) -> Array:
         """The contribution of every proxy to the class that wins one raw query; see `Aggregator.evidence`.  # (p,)"""

@@ -16,13 +16,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 T = TypeVar("T")
 R = TypeVar("R")
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
-"""For the C library of Linux: arrays of one unit after another reuse memory, which need not be cleared again."""
-
-
-COMPILED_FROM = 200_000
-"""Multiplications from which a problem repays the import of numba."""
-HELD_RESULTS = 16  # of `sum_on_all_cores`
+MALLOC_SETTINGS = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
+"""For the C library of Linux: freed memory is kept and used again, instead of returned and cleared."""
+MIN_COMPILED_WORK = 200_000  # multiplications; for less, importing numba takes longer than it saves
+MAX_HELD_RESULTS = 16  # of `sum_on_all_cores`, in memory at a time
 
 
 @cache
@@ -32,7 +29,7 @@ def numba_installed() -> bool:
 
 def use_numba(work: float) -> bool:
     """Whether a problem with this number of multiplications runs in compiled loops; loads the BLAS that they call."""
-    if work < COMPILED_FROM or not numba_installed():
+    if work < MIN_COMPILED_WORK or not numba_installed():
         return False
     load_scipy_blas()
     return True
@@ -44,25 +41,25 @@ def available_cpus() -> int:
 
 
 def cores() -> int:
-    """CPUs that kernels use: those available, and no more than OMP_NUM_THREADS where that is set."""
+    """CPUs that kernels use: those available, at most OMP_NUM_THREADS if that is set."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(available_cpus(), int(limit)) if limit.isdigit() and int(limit) else available_cpus()
 
 
 def on_all_cores(function: Callable[[T], R], items: Iterable[T], *, parallel: bool = True) -> list[R]:
-    """Results of a function that releases the interpreter, in the order of the items, with one BLAS thread per call."""
-    count, todo = cores(), list(items)
+    """The results of a function that releases the GIL, in the order of the items, with one BLAS thread per call."""
+    threads, inputs = cores(), list(items)
     with one_blas_thread():
-        if count == 1 or len(todo) < 2 or not parallel:
-            return [function(item) for item in todo]
-        with ThreadPoolExecutor(min(count, len(todo))) as pool:
-            return list(pool.map(function, todo))
+        if threads == 1 or len(inputs) < 2 or not parallel:
+            return [function(item) for item in inputs]
+        with ThreadPoolExecutor(min(threads, len(inputs))) as pool:
+            return list(pool.map(function, inputs))
 
 
 def sum_on_all_cores(function: Callable[[T], Any], items: Sequence[T], *, total: Any = 0, parallel: bool = True) -> Any:
-    """`total` plus all results, added in the order of the items; a few results are held at a time."""
-    for start in range(0, len(items), HELD_RESULTS):
-        for result in on_all_cores(function, items[start : start + HELD_RESULTS], parallel=parallel):
+    """`total` plus all results, added in the order of the items; few results are in memory at a time."""
+    for start in range(0, len(items), MAX_HELD_RESULTS):
+        for result in on_all_cores(function, items[start : start + MAX_HELD_RESULTS], parallel=parallel):
             total += result
     return total
 
@@ -110,12 +107,12 @@ _blas_limit = _OneBlasThread()
 
 
 def one_blas_thread() -> _OneBlasThread:
-    """Limit BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
+    """Limit BLAS to one thread, because rounding may depend on the number of threads. Nesting it costs nothing."""
     return _blas_limit
 
 
 def load_scipy_blas() -> None:
-    """Import `scipy.linalg`, which loads another BLAS, and limit that to one thread too where a limit is set."""
+    """Import `scipy.linalg`, which loads another BLAS; if BLAS is limited to one thread now, limit that one too."""
     if "scipy.linalg" not in sys.modules:
         with _blas_limit.lock:
             import_module("scipy.linalg")
@@ -125,9 +122,9 @@ def load_scipy_blas() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread of BLAS and of kernels, here and in processes started meanwhile, which also keep freed memory."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}
-    os.environ.update(KEEP_MEMORY | os.environ | ONE_THREAD)
+    """Use one thread for BLAS and kernels, here and in processes started in the block, which also keep freed memory."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD | MALLOC_SETTINGS}
+    os.environ.update(MALLOC_SETTINGS | os.environ | ONE_THREAD)
     try:
         with threadpool_limits(1):
             yield
@@ -139,7 +136,7 @@ def one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def limit_for_good() -> None:
+def limit_permanently() -> None:
     """Limit BLAS to one thread for the life of this process; libraries loaded later read it from the environment."""
     threadpool_limits(1)
     _blas_limit.__enter__()

@@ -16,25 +16,25 @@ COMPARISON_COST = 20  # multiplications that take as long as NumPy takes to comp
 class Counts(NamedTuple):
     """Counts of many decisions among the same classes; the functions below add queries to them."""
 
-    right: Array  # (decisions, C) queries of each class that were assigned to it
-    claimed: Array  # (decisions, C) queries that were assigned to each class
-    near: Array  # (decisions,) queries whose two best scores rounding might swap
+    correct: Array  # (decisions, C) queries of each class that were assigned to it
+    predicted: Array  # (decisions, C) queries that were assigned to each class
+    near_ties: Array  # (decisions,) queries whose two best scores differ by less than rounding error
 
     @classmethod
     def of(cls, decisions: int, n_classes: int) -> "Counts":
         """Counts of zero queries."""
-        right, claimed = np.zeros((2, decisions, n_classes), dtype=np.int64)
-        return cls(right, claimed, np.zeros(decisions, dtype=np.int64))
+        correct, predicted = np.zeros((2, decisions, n_classes), dtype=np.int64)
+        return cls(correct, predicted, np.zeros(decisions, dtype=np.int64))
 
 
 def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """Assign every query to the class with the largest score, the first on a tie, and count, as one decision.
 
-    A query is near if its two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
+    A query is a near tie if its two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
 
     >>> counts = Counts.of(1, 2)
     >>> count_decisions(np.array([[3.0, 1.0], [1.0, 1.0]]), np.array([0, 1]), 1e-6, counts)
-    >>> counts.right.tolist(), counts.claimed.tolist(), counts.near.tolist()
+    >>> counts.correct.tolist(), counts.predicted.tolist(), counts.near_ties.tolist()
     ([[1, 0]], [[2, 0]], [1])
     """
     count_many(np.ascontiguousarray(scores), np.arange(len(scores))[None], truth, rounding, counts)
@@ -47,15 +47,15 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts
 
         deciding.count_many(scores, rows, truth, scores.dtype.type(rounding), counts)
         return
-    for t, of_classes in enumerate(rows):
-        best = scores[of_classes]  # (C, q)
-        winner = best.argmax(axis=0)
-        counts.claimed[t] += np.bincount(winner, minlength=len(of_classes))
-        counts.right[t] += np.bincount(truth[winner == truth], minlength=len(of_classes))
-        counts.near[t] += _near(best, rounding).sum()
+    for t, class_rows in enumerate(rows):
+        class_scores = scores[class_rows]  # (C, q)
+        winner = class_scores.argmax(axis=0)
+        counts.predicted[t] += np.bincount(winner, minlength=len(class_rows))
+        counts.correct[t] += np.bincount(truth[winner == truth], minlength=len(class_rows))
+        counts.near_ties[t] += _is_near_tie(class_scores, rounding).sum()
 
 
-def _near(scores: Array, rounding: float) -> Array:
+def _is_near_tie(scores: Array, rounding: float) -> Array:
     """Whether the two best scores of a query are equal up to rounding.  # (q,)"""
     if len(scores) == 1:
         return np.zeros(scores.shape[1], dtype=bool)
@@ -67,7 +67,7 @@ def _near(scores: Array, rounding: float) -> Array:
 
 
 class Vote(NamedTuple):
-    """How many neighbours vote, and whether their votes are equal or the inverse of their distance."""
+    """How many neighbours vote, and whether the votes are equal or the inverse of the distances."""
 
     m: int
     is_uniform: bool
@@ -121,16 +121,16 @@ def count_votes(
         by_size = np.array(sorted((m, is_uniform, number) for number, (m, is_uniform) in enumerate(votes)))
         vote(lists, starts, rows, truth, by_size, rounding, counts)
         return
-    for t, of_classes in enumerate(rows):
-        together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in of_classes], axis=1).T
-        labels = np.repeat(np.arange(len(of_classes)), starts[of_classes + 1] - starts[of_classes])
-        nearest = np.argsort(together, axis=0, kind="stable")
-        distances, labels = np.take_along_axis(together, nearest, axis=0), labels[nearest]
+    for t, class_lists in enumerate(rows):
+        merged = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in class_lists], axis=1).T
+        labels = np.repeat(np.arange(len(class_lists)), starts[class_lists + 1] - starts[class_lists])
+        nearest = np.argsort(merged, axis=0, kind="stable")
+        distances, labels = np.take_along_axis(merged, nearest, axis=0), labels[nearest]
         for v, (m, is_uniform) in enumerate(votes):
             if m <= len(labels):
                 if is_uniform:
-                    scores = uniform_votes(labels[:m], len(of_classes))
+                    scores = uniform_votes(labels[:m], len(class_lists))
                 else:
-                    scores = distance_votes(distances[:m], labels[:m], len(of_classes))
-                one = slice(t * len(votes) + v, t * len(votes) + v + 1)
-                count_decisions(scores, truth, rounding, Counts(*(column[one] for column in counts)))
+                    scores = distance_votes(distances[:m], labels[:m], len(class_lists))
+                decision = slice(t * len(votes) + v, t * len(votes) + v + 1)
+                count_decisions(scores, truth, rounding, Counts(*(count[decision] for count in counts)))

@@ -15,14 +15,12 @@ from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, trials
 from imprint.kernels.rows import column_means
 
-GRAM_ROWS = 2048
-"""Rows up to which all their inner products with each other are held."""
-GRAM_CLUSTERS = 1 / 32
-"""Clusters over all problems, per row, from which the Gram matrix saves more time than it takes."""
+MAX_GRAM_ROWS = 2048  # whose Gram matrix is held in memory
+MIN_GRAM_CLUSTERS = 1 / 32  # over all problems, per row; with fewer, the Gram matrix takes longer than it saves
 
 
 class KMeansResult(NamedTuple):
-    """Centres without empty clusters, and what belongs to each."""
+    """The clusters that have rows; there may be fewer than k."""
 
     centres: Array  # (k', d) of the data's dtype
     labels: Array  # (n,) index of the nearest centre
@@ -33,7 +31,7 @@ class KMeansResult(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One clustering out of many: which rows, how many clusters, what `numpy.random.default_rng` is given."""
+    """One of many clusterings: the index of its rows, the number of clusters, the seed of the random numbers."""
 
     rows: int
     k: int
@@ -99,11 +97,11 @@ def kmeans_many(
     groups: dict[int, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))  # by rows and by seeding
 
     def solve(i: int) -> None:
-        of_rows = data.pop(i)  # so that the Gram matrix is freed
+        shared = data.pop(i)  # so that the Gram matrix is freed
         for group in groups[i].values():
             largest = max((problems[index] for index in group), key=lambda problem: problem.k)
-            chosen = of_rows.rows(largest.k).seed(largest.k, np.random.default_rng(largest.seed))
-            results.update({index: of_rows.cluster(chosen[: problems[index].k], max_iter) for index in group})
+            chosen = shared.rows(largest.k).seed(largest.k, np.random.default_rng(largest.seed))
+            results.update({index: shared.cluster(chosen[: problems[index].k], max_iter) for index in group})
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
@@ -128,7 +126,7 @@ def _check(k: int, max_iter: int) -> None:
 
 
 class _Data:
-    """The rows of one data set and what its problems have in common."""
+    """The rows of one data set, in the forms that its problems share."""
 
     def __init__(self, X: Any, mass: Array | None, tol: float, clusters: int = 0) -> None:
         self.X = X if on_gpu(X) else np.ascontiguousarray(to_numpy(X))
@@ -138,8 +136,8 @@ class _Data:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol = tol
         self.is_moderate = not is_torch(self.X) and 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares_products = len(X) <= GRAM_ROWS and GRAM_CLUSTERS * len(X) <= clusters
-        self._plain = ClusterRows(self.X, self.weight)
+        self.shares_products = len(X) <= MAX_GRAM_ROWS and MIN_GRAM_CLUSTERS * len(X) <= clusters
+        self._uncompiled = ClusterRows(self.X, self.weight)
 
     def is_compiled(self, k: int) -> bool:
         return self.is_moderate and cpu.use_numba(self.X.size * k)
@@ -149,7 +147,7 @@ class _Data:
 
     def rows(self, k: int) -> ClusterRows:
         """The rows in the form that suits this number of clusters."""
-        return self._compiled if self.is_compiled(k) else self._plain
+        return self._compiled if self.is_compiled(k) else self._uncompiled
 
     @cached_property
     def _compiled(self) -> ClusterRows:
@@ -176,11 +174,11 @@ class _Data:
         return self._result(self.rows(len(centres)), centres, labels, 1)
 
     def _result(self, rows: ClusterRows, centres: Array, labels: Array, iterations: int) -> KMeansResult:
-        """Drop clusters without mass and add up what remains."""
+        """The result without clusters that have no mass."""
         mass = np.bincount(labels, self.weight, minlength=len(centres))
         if not mass.all():
             centres, mass = centres[mass > 0], mass[mass > 0]
             labels = rows.nearest(centres)
-        apart = self.weight * rows.distances(centres, labels)
-        spread = np.bincount(labels, apart, minlength=len(mass)) / mass
-        return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(apart.sum()), iterations)
+        squares = self.weight * rows.distances(centres, labels)
+        spread = np.bincount(labels, squares, minlength=len(mass)) / mass
+        return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(squares.sum()), iterations)

@@ -11,7 +11,7 @@ from imprint.kernels.rows import double, squared_norms
 
 
 def trials(k: int) -> int:
-    """Candidates that are drawn for each new centre."""
+    """The number of candidates drawn for each new centre, as in scikit-learn."""
     return 2 + int(np.log(k))
 
 
@@ -25,13 +25,13 @@ class ClusterRows:
         self.X, self.weight = X, weight
 
     @cached_property
-    def _wide(self) -> Any:
+    def _float64(self) -> Any:
         return double(self.X)
 
     @cached_property
     def spread(self) -> float:
         """Mean squared distance to the mean."""
-        return float(namespace(self._wide).var(self._wide, axis=0, correction=0).sum())
+        return float(namespace(self._float64).var(self._float64, axis=0, correction=0).sum())
 
     def seed(self, k: int, rng: np.random.Generator) -> Array:
         """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  # (k',) indices of rows
@@ -58,16 +58,16 @@ class ClusterRows:
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
-        return np.minimum(closest, to_numpy(_squared_distances(rows_at(self._wide, candidates), self._wide)))
+        return np.minimum(closest, to_numpy(_squared_distances(rows_at(self._float64, candidates), self._float64)))
 
     def nearest(self, centres: Array) -> Array:
         """The nearest centre of every row, the first on a tie.  # (n,)"""
-        C = like(centres.astype(np.float64), self._wide)
-        return np.asarray(to_numpy((squared_norms(C) / 2 - self._wide @ C.T).argmin(axis=1)).astype(np.int32))
+        C = like(centres.astype(np.float64), self._float64)
+        return np.asarray(to_numpy((squared_norms(C) / 2 - self._float64 @ C.T).argmin(axis=1)).astype(np.int32))
 
     def distances(self, centres: Array, labels: Array) -> Array:
         """Squared distance of every row to its centre.  # (n,) float64"""
-        return np.asarray(to_numpy(squared_norms(self._wide - rows_at(like(centres, self._wide), labels))))
+        return np.asarray(to_numpy(squared_norms(self._float64 - rows_at(like(centres, self._float64), labels))))
 
     def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
         """Centres, labels and the number of iterations from the chosen rows on.
@@ -76,19 +76,19 @@ class ClusterRows:
         """
         centres = to_numpy(rows_at(self.X, chosen))
         labels, iteration = self.nearest(centres), 0
-        slots, weight = (like(part, self.X) for part in (np.arange(len(centres))[:, None], self.weight))
+        clusters, weight = (like(part, self.X) for part in (np.arange(len(centres))[:, None], self.weight))
         while True:
             iteration += 1
-            masses = (like(labels, self.X) == slots) * weight  # (k, n)
-            parts = masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1)
+            masses = (like(labels, self.X) == clusters) * weight  # (k, n)
+            parts = masses @ self._float64, masses.sum(axis=1), (masses > 0).sum(axis=1)
             sums, total, members = (to_numpy(part) for part in parts)
             means = self.means(sums, total, members, centres, labels)
-            before, labels = labels, self.nearest(means)
+            previous, labels = labels, self.nearest(means)
             shift = squared_norms(means.astype(np.float64) - centres).sum()
             centres = means
             if shift <= limit or iteration == max_iter:
                 return centres, labels, iteration
-            if np.array_equal(labels, before):
+            if np.array_equal(labels, previous):
                 return centres, labels, iteration + 1
 
     def means(self, sums: Array, total: Array, members: Array, centres: Array, labels: Array) -> Array:

@@ -9,15 +9,15 @@ from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.rows import recompute_close, squared_distances, squared_norms
 
-MEMORY = 256 * 2**20
-BLOCK = 256  # rows whose distances are computed together
+MAX_STORED_BYTES = 256 * 2**20  # of distances between all rows
+BLOCK_ROWS = 256  # rows whose distances are computed together
 CLOSE_SHARE = 1e-3
-"""Squared distances below this share of the squared lengths are computed from differences."""
+"""Squared distances up to this share of the squared lengths are computed again, from differences."""
 SQUARE_RANGE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
 
 
 class Medoids(NamedTuple):
-    """The chosen rows, and the nearest of them for every row."""
+    """The rows chosen as medoids, and for every row its nearest medoid and the distance to it."""
 
     rows: Array  # (k',) indices
     labels: Array  # (n,) indices into `rows`
@@ -30,44 +30,44 @@ class Pairwise:
     They are stored if they fit into `memory` bytes, else computed again whenever they are needed.
     """
 
-    def __init__(self, X: Array, memory: int = MEMORY) -> None:
+    def __init__(self, X: Array, memory: int = MAX_STORED_BYTES) -> None:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
         if not SQUARE_RANGE[0] < self.norms.max() < SQUARE_RANGE[1]:
             self.X = self.X.astype(np.float64)
         self.is_compiled = cpu.use_numba(self.X.size * len(X))
-        self.held: Array | None = None
+        self.stored: Array | None = None
         if 4 * len(X) ** 2 <= memory:
-            self.held = self._all()
+            self.stored = self._all()
 
     def _all(self) -> Array:
         n = len(self.X)
-        held = np.empty((n, n), dtype=np.float32)
-        height = -(-n // (16 * -(-n // BLOCK))) * 16  # blocks of one size, whole vectors
+        stored = np.empty((n, n), dtype=np.float32)
+        height = -(-n // (16 * -(-n // BLOCK_ROWS))) * 16  # blocks of one size, whole vectors
 
         def fill(start: int) -> None:
             stop = min(start + height, n)
             block = self._between(slice(start, stop), slice(start, n))
-            held[start:stop, start:] = block
-            held[stop:, start:stop] = block[:, stop - start :].T
+            stored[start:stop, start:] = block
+            stored[stop:, start:stop] = block[:, stop - start :].T
 
         cpu.on_all_cores(fill, range(0, n, height))
-        return held
+        return stored
 
     def rows(self, rows: Array) -> Array:
         """Distances of some rows to all.  # (r, n)"""
-        if self.held is not None:
-            return self.held[rows]
+        if self.stored is not None:
+            return self.stored[rows]
         return np.concatenate([self._between(row[None], slice(None)) for row in rows])
 
     def within(self, rows: Array) -> Array:
         """Distances of some rows to one another.  # (r, r)"""
-        return self.held[np.ix_(rows, rows)] if self.held is not None else self._between(rows, rows)
+        return self.stored[np.ix_(rows, rows)] if self.stored is not None else self._between(rows, rows)
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
         """The index of the first row of a block, and the distances of the block to all rows."""
-        for rows in cpu.blocks(len(self.X), BLOCK):
-            yield rows.start, (self._between(rows, slice(None)) if self.held is None else self.held[rows])
+        for rows in cpu.blocks(len(self.X), BLOCK_ROWS):
+            yield rows.start, (self._between(rows, slice(None)) if self.stored is None else self.stored[rows])
 
     def totals(self, weight: Array) -> Array:
         """Weighted sum of the distances of every row."""
@@ -102,44 +102,44 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     medoids = rng.choice(n, size=min(k, n), replace=False)
     if len(medoids) == n:
         return _result(pairs, medoids)
-    M, near, away = pairs.rows(medoids), np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.float32)
+    M, labels, two_nearest = pairs.rows(medoids), np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.float32)
     swap, rank = _eager_swaps, _rank
     if pairs.is_compiled:
         from imprint.kernels.compiled import pam
 
         swap, rank = pam.eager_swaps, pam.rank
-    rank(M, near, away)
+    rank(M, labels, two_nearest)
     idle = 0
     while idle < n:  # until a whole round changes nothing
-        for start, block in pairs.blocks() if pairs.held is None else [(0, pairs.held)]:
-            idle = swap(block, start, weight, M, medoids, near, away, idle)
+        for start, block in pairs.blocks() if pairs.stored is None else [(0, pairs.stored)]:
+            idle = swap(block, start, weight, M, medoids, labels, two_nearest, idle)
             if idle >= n:
                 break
-    return _clusters(medoids, near.astype(np.intp), away[0])
+    return _clusters(medoids, labels.astype(np.intp), two_nearest[0])
 
 
-def _rank(M: Array, near: Array, away: Array) -> None:
+def _rank(M: Array, labels: Array, two_nearest: Array) -> None:
     """The nearest medoid of every row, the first on a tie, and the distances to it and to the second.  # M: (k, n)"""
-    near[:], away[:] = np.argmin(M, axis=0), np.partition(M, 1, axis=0)[:2]
+    labels[:], two_nearest[:] = np.argmin(M, axis=0), np.partition(M, 1, axis=0)[:2]
 
 
 def _eager_swaps(
-    distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, away: Array, idle: int
+    distances: Array, start: int, weight: Array, M: Array, medoids: Array, labels: Array, two_nearest: Array, idle: int
 ) -> int:
     """Make each row from `start` on a medoid if that lowers the cost; returns the rows tried since the last swap."""
     for row, new in enumerate(distances.astype(np.float64), start):
         if idle >= len(weight):
             break
         if idle == 0 or row == start:
-            first, second = away.astype(np.float64)
+            first, second = two_nearest.astype(np.float64)
             cost = weight @ first
         idle += 1
         loss = np.maximum(np.minimum(new, second), first) - first
-        change = np.bincount(near, weight * loss, minlength=len(medoids))
+        change = np.bincount(labels, weight * loss, minlength=len(medoids))
         slot = int(np.argmin(change))
         if change[slot] + weight @ np.minimum(new - first, 0) < -1e-10 * cost:
             medoids[slot], M[slot], idle = row, new, 0
-            _rank(M, near, away)
+            _rank(M, labels, two_nearest)
     return idle
 
 
@@ -160,7 +160,7 @@ def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Me
 
 
 def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
-    """The member with the least total distance to the others; on a tie the present medoid."""
+    """The member with the smallest total distance to the others; on a tie the present medoid."""
     rows = np.flatnonzero(members)
     if not len(rows):
         return medoid

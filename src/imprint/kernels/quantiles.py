@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.kernels import cpu
 
-ROWS = 128  # ranked at a time, so that they stay in the cache
+BLOCK_ROWS = 128  # ranked at a time; they stay in the cache
 
 
 def ranks(X: Array) -> Array:
@@ -17,7 +17,7 @@ def ranks(X: Array) -> Array:
     array([[2, 0, 3, 1]], dtype=int16)
     """
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
-    for block in cpu.blocks(len(X), ROWS):
+    for block in cpu.blocks(len(X), BLOCK_ROWS):
         np.put_along_axis(out[block], _order(X[block]), np.arange(X.shape[1], dtype=out.dtype)[None], axis=1)
     return out
 
@@ -35,22 +35,23 @@ def quantiles(values: Array, levels: Array) -> Array:
     return np.asarray(np.where(share < 0.5, below + step * share, above - step * (1 - share)))
 
 
-def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
-    """The values that each further set of rows gets, one after another, from all sets before it.  # (len(sizes), d)
+def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
+    """The quantiles to which each further set of rows is matched, given all sets before it.  # (len(sizes), d)
 
-    Afterwards every row of a set has these d values, in some order. The pool needs no more than that.
+    A matched row has these d values, in some order, so that only the sizes of the sets matter.
 
-    >>> targets_in_turn(np.array([[0.0, 6.0]]), [3])
+    >>> successive_targets(np.array([[0.0, 6.0]]), [3])
     array([[1.5, 4.5]])
     """
     d = first.shape[1]
-    levels, targets = (np.arange(d) + 0.5) / d, np.empty((len(sizes), d), dtype=first.dtype)
+    levels = (np.arange(d) + 0.5) / d
+    targets = np.empty((len(sizes), d), dtype=first.dtype)
     pool = np.sort(first, axis=None)
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import quantiles as compiled
 
         space = np.concatenate([pool, np.empty(d * sum(sizes), dtype=pool.dtype)])
-        compiled.targets_in_turn(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
+        compiled.successive_targets(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)

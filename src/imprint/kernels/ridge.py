@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.types import Array, State
 from imprint.kernels.cpu import blocks, load_scipy_blas, one_blas_thread, sum_on_all_cores
 
-BLOCK = 2048
+BLOCK_ROWS = 2048  # multiplied at a time in the data's type
 
 
 def gram(X: Array) -> Array:
@@ -23,7 +23,7 @@ def gram(X: Array) -> Array:
             return np.asarray(X[rows].T @ X[rows])
 
     total = np.zeros((X.shape[1], X.shape[1]))
-    return np.asarray(sum_on_all_cores(product, blocks(len(X), BLOCK), total=total))
+    return np.asarray(sum_on_all_cores(product, blocks(len(X), BLOCK_ROWS), total=total))
 
 
 def moments(X: Array) -> State:

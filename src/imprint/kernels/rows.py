@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import in_type_of, is_torch, joined, like, namespace, to_numpy
+from imprint.core.arrays import cast_like, concatenate, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.kernels.cpu import blocks
 
-BLOCK = 1024  # rows turned into float64 at a time
-PAIRS = 4096  # differences held at a time
-DEVICE_BLOCK = 65536  # both on a GPU
+BLOCK_ROWS = 1024  # converted to float64 at a time
+BLOCK_PAIRS = 4096  # whose differences are in memory at a time
+DEVICE_BLOCK_ROWS = 65536  # rows or pairs at a time on a GPU
 CLOSE_SHARE = 1e-2
 """Squared distances up to this share of the squared lengths are computed again, from differences."""
 
 
 def double(X: Any) -> Any:
-    """The numbers of X as float64; not a copy if they are."""
+    """X in float64, without a copy if it is float64."""
     return X.double() if is_torch(X) else X.astype(np.float64, copy=False)
 
 
 @contextmanager
 def exact_products(x: Any) -> Iterator[None]:
-    """Products of float32 tensors like x keep all their bits inside, whatever the caller has allowed outside."""
+    """In the block, products of tensors have full float32 precision, whatever precision the caller has set."""
     if not is_torch(x):
         yield
         return
@@ -41,13 +41,13 @@ def exact_products(x: Any) -> Iterator[None]:
 
 
 def _blocks(X: Any) -> list[slice]:
-    step = DEVICE_BLOCK if is_torch(X) else BLOCK
+    step = DEVICE_BLOCK_ROWS if is_torch(X) else BLOCK_ROWS
     return blocks(max(1, len(X)), step)
 
 
 def _by_blocks(X: Any, function: Callable[[Any], Any]) -> Any:
     """A function of blocks of rows in float64, with one number per row.  # (n,)"""
-    return joined([function(double(X[rows])) for rows in _blocks(X)])
+    return concatenate([function(double(X[rows])) for rows in _blocks(X)])
 
 
 def _squares(rows: Any) -> Any:
@@ -67,7 +67,8 @@ def squared_distances(X: Any, centre: Array) -> Array:
 
 def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
     """Compute squared distances up to their limits again, in place, from differences, which do not cancel.  # (q, p)"""
-    pairs, step = namespace(squares).argwhere(squares <= limits), DEVICE_BLOCK if is_torch(Q) else PAIRS
+    pairs = namespace(squares).argwhere(squares <= limits)
+    step = DEVICE_BLOCK_ROWS if is_torch(Q) else BLOCK_PAIRS
     for block in blocks(len(pairs), step):
         q, w = pairs[block].T
         squares[q, w] = squared_norms(double(Q[q]) - W[w])
@@ -91,55 +92,55 @@ def _column_sums(X: Any, mass: Any) -> Any:
 
 
 def column_means(X: Any, weight: Array | None = None) -> Array:
-    """Mean of all rows, each counted as often as its weight says.  # (d,) float64"""
+    """Weighted mean of all rows.  # (d,) float64"""
     return column_sums(X, weight) / (len(X) if weight is None else weight.sum(dtype=np.float64))
 
 
 def weighted_rows(X: Array, weight: Array | None) -> Array:
-    """Rows whose outer products are those of X times the weights.  # (n, d)"""
+    """Rows times the square root of their weights; their outer products are weighted.  # (n, d)"""
     return X if weight is None else np.asarray(X * np.sqrt(weight).astype(X.dtype)[:, None])
 
 
 def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, float]:
     """Mean of all rows, sum of their squared distances from it, and their number; a row counts as its weight.
 
-    Distances are taken from an approximate mean and corrected by what they sum to, so that a large common offset costs
-    no digits. A GPU copies its sums to the host once.  # (d,) float64
+    Rows are centred at an approximate mean, and the rounding of that mean is corrected, so that a large common offset
+    loses no digits. A GPU copies its sums to the host once.  # (d,) float64
     """
     count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
     mass = like(np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X)
-    near = _column_sums(X, None if weight is None else mass) / count
-    total, squares = near * 0, near[:1] * 0
+    centre = _column_sums(X, None if weight is None else mass) / count
+    total, squares = centre * 0, centre[:1] * 0
     for rows in _blocks(X):
-        apart = double(X[rows]) - near
-        total += mass[rows] @ apart
-        squares += mass[rows] @ _squares(apart)
-    near, total, squares = np.split(to_numpy(joined([near, total, squares])), [X.shape[1], 2 * X.shape[1]])
+        centred = double(X[rows]) - centre
+        total += mass[rows] @ centred
+        squares += mass[rows] @ _squares(centred)
+    centre, total, squares = np.split(to_numpy(concatenate([centre, total, squares])), [X.shape[1], 2 * X.shape[1]])
     shift = total / count
-    return near + shift, max(float(squares[0] - total @ shift), 0.0), count
+    return centre + shift, max(float(squares[0] - total @ shift), 0.0), count
 
 
 def lengths(X: Array) -> Array | None:
-    """What `unit_rows` divides rows by, 1 for a zero row; None where some are too extreme to be squared.  # (n,)"""
+    """The lengths of rows, 1 for a zero row; None if some are too large or too small to be squared.  # (n,)"""
     length = np.sqrt(squared_norms(X))
     zero = np.flatnonzero(length == 0)
     length[zero[~X[zero].any(axis=1)]] = 1
-    return None if _odd(length).any() else np.asarray(length.astype(X.dtype))
+    return None if _is_extreme(length).any() else np.asarray(length.astype(X.dtype))
 
 
 def unit_rows(X: Any) -> Any:
-    """Every row over its length; a zero row stays zero.
+    """Every row divided by its length; a zero row stays zero.
 
     Rows too large or too small to be squared are first scaled by their largest entry; on a GPU all are.
     """
     if is_torch(X):
         return _unit_rows_by_peak(X)
     length = np.sqrt(squared_norms(X))
-    odd = _odd(length)
-    length[odd] = 1
+    extreme = _is_extreme(length)
+    length[extreme] = 1
     unit = np.asarray(X / length.astype(X.dtype)[:, None])
-    if odd.any():
-        unit[odd] = _unit_rows_by_peak(X[odd])
+    if extreme.any():
+        unit[extreme] = _unit_rows_by_peak(X[extreme])
     return unit
 
 
@@ -147,9 +148,9 @@ def _unit_rows_by_peak(X: Any) -> Any:
     xp = namespace(X)
     peak = xp.amax(abs(X), axis=1, keepdims=True)
     scaled = X / xp.where(peak > 0, peak, 1)
-    length = in_type_of(xp.sqrt(squared_norms(scaled)), X)[:, None]
+    length = cast_like(xp.sqrt(squared_norms(scaled)), X)[:, None]
     return scaled / xp.where(length > 0, length, 1)
 
 
-def _odd(length: Array) -> Array:
+def _is_extreme(length: Array) -> Array:
     return np.asarray((length < 1e-30) | (length > 1e30))

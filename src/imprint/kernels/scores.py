@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, joined, like, namespace
+from imprint.core.arrays import cast_like, concatenate, dtype_name, is_torch, like, namespace
 from imprint.core.types import Array
 from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import double, exact_products
 
-QUERIES, PROXIES = 512, 4096  # whose products are held at a time by every core
-DEVICE_SCORES = 2**27  # products held at a time on a GPU
-TINY = np.finfo(np.float64).tiny
+BLOCK_QUERIES, BLOCK_PROXIES = 512, 4096  # whose products are in memory at a time, per core
+MAX_DEVICE_SCORES = 2**27  # in memory at a time on a GPU
+MIN_TEMPERATURE = np.finfo(np.float64).tiny
 
 
 def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
@@ -28,16 +28,16 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
     def fill(queries: slice) -> None:
-        for proxies in blocks(len(W), PROXIES):
-            lowest = int(np.searchsorted(starts, proxies.start, side="right")) - 1  # the first of their classes
-            beyond = int(np.searchsorted(starts, proxies.stop))
-            cuts = np.maximum(starts[lowest:beyond], proxies.start) - proxies.start
+        for proxies in blocks(len(W), BLOCK_PROXIES):
+            first = int(np.searchsorted(starts, proxies.start, side="right")) - 1  # the first class of these proxies
+            end = int(np.searchsorted(starts, proxies.stop))
+            cuts = np.maximum(starts[first:end], proxies.start) - proxies.start
             with np.errstate(over="ignore", invalid="ignore"):
                 part = np.maximum.reduceat(Q[queries] @ W[proxies].T, cuts, axis=1)
-            out = best[queries, lowest:beyond]
+            out = best[queries, first:end]
             np.maximum(out, part, out=out)
 
-    on_all_cores(fill, blocks(len(Q), QUERIES))
+    on_all_cores(fill, blocks(len(Q), BLOCK_QUERIES))
     return best
 
 
@@ -51,11 +51,11 @@ def _tensor_maxima(Q: Any, W: Any, starts: Array) -> Any:
         return namespace(Q).stack([part.amax(1) for part in scores.split(sizes, dim=1)], dim=1)
 
     with exact_products(Q):
-        return joined([maxima(queries @ W.T) for queries in Q.split(max(1, DEVICE_SCORES // len(W)))])
+        return concatenate([maxima(queries @ W.T) for queries in Q.split(max(1, MAX_DEVICE_SCORES // len(W)))])
 
 
 def softmax(Z: Any, temperature: float = 1.0) -> Any:
-    """The softmax of every row over a temperature, in float64.  # (n, C)
+    """The softmax of every row divided by a temperature, in float64.  # (n, C)
 
     Finite for finite scores, however small the temperature.
 
@@ -63,15 +63,15 @@ def softmax(Z: Any, temperature: float = 1.0) -> Any:
     array([[0.5, 0.5]])
     """
     if is_torch(Z):
-        return (Z.double() / max(temperature, TINY)).softmax(1)
+        return (Z.double() / max(temperature, MIN_TEMPERATURE)).softmax(1)
     E = np.asarray(Z, dtype=np.float64)
     with np.errstate(over="ignore"):  # what is too far below the largest becomes zero
-        E = np.exp((E - E.max(axis=1, keepdims=True)) / max(temperature, TINY))
+        E = np.exp((E - E.max(axis=1, keepdims=True)) / max(temperature, MIN_TEMPERATURE))
     return np.asarray(E / E.sum(axis=1, keepdims=True))
 
 
 def shares(S: Any) -> Any:
-    """Every row over its sum, in float64.
+    """Every row divided by its sum, in float64.
 
     >>> shares(np.array([[1.0, 3.0]]))
     array([[0.25, 0.75]])
@@ -81,14 +81,15 @@ def shares(S: Any) -> Any:
 
 
 def keep_winners(P: Any, S: Any) -> Any:
-    """Probabilities in the type of the scores; rounding never gives the largest to another class than the winner's.
+    """Probabilities in the type of the scores, adjusted so that rounding does not change the predicted class.
 
     >>> int(keep_winners(np.array([[0.5, 0.5]]), np.array([[0.0, 1e-20]])).argmax())
     1
     """
-    xp, P, winners = namespace(S), in_type_of(P, S), S.argmax(axis=1)
-    lost = xp.where(P.argmax(axis=1) != winners)[0]
-    if len(lost):
-        P = P + 0  # the caller's array stays as it was
-        P[lost, winners[lost]] = xp.nextafter(xp.amax(P[lost], axis=1), like(np.array(2, dtype_name(S)), S))
+    xp, P = namespace(S), cast_like(P, S)
+    winners = S.argmax(axis=1)
+    changed = xp.where(P.argmax(axis=1) != winners)[0]
+    if len(changed):
+        P = P + 0  # a copy: the caller's array does not change
+        P[changed, winners[changed]] = xp.nextafter(xp.amax(P[changed], axis=1), like(np.array(2, dtype_name(S)), S))
     return P

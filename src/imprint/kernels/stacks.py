@@ -13,9 +13,9 @@ from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.rows import CLOSE_SHARE, recompute_close, squared_norms
 
-SCORES = 2**23  # products held at a time: fewer, and BLAS packs the rows again too often
-SMALLEST_BLOCK = 64  # queries multiplied at a time, however many rows there are
-DISTANCES = 2**16  # distances held at a time, so that they stay in the cache
+MAX_SCORES = 2**23  # in memory at a time; with fewer, BLAS packs the rows again too often
+MIN_QUERIES = 64  # multiplied at a time, however many rows there are
+MAX_DISTANCES = 2**16  # in memory at a time; they stay in the cache
 
 
 class ProxyStack(NamedTuple):
@@ -38,11 +38,12 @@ def stacked(
 
     `divisors` are the lengths of the rows of each block, None if no set divides them.
     """
-    begins, rows = np.cumsum([0, *map(len, blocks)]), np.concatenate(blocks)
+    rows = np.concatenate(blocks)
+    begins = np.cumsum([0, *map(len, blocks)])
     lengths = np.ones(len(rows), dtype=rows.dtype)
-    for begin, by in zip(begins, divisors):
-        if by is not None:
-            lengths[begin : begin + len(by)] = by
+    for begin, block_lengths in zip(begins, divisors):
+        if block_lengths is not None:
+            lengths[begin : begin + len(block_lengths)] = block_lengths
     order = sorted(range(len(sets)), key=lambda i: (sets[i][0], sets[i][2], sets[i][1]))
     block, size, unit = (np.array([sets[i][j] for i in order]) for j in range(3))
     position = np.empty(len(sets), dtype=np.intp)
@@ -60,11 +61,11 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
     """
     best = np.empty((len(stack.first), len(Q)), dtype=np.result_type(Q, stack.rows))
     factors = (1 / stack.divisors).astype(best.dtype)
-    step = max(SMALLEST_BLOCK, SCORES // len(stack.rows) // SMALLEST_BLOCK * SMALLEST_BLOCK)
+    step = max(MIN_QUERIES, MAX_SCORES // len(stack.rows) // MIN_QUERIES * MIN_QUERIES)
     with cpu.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        held = np.empty((len(stack.rows), min(step, len(Q))), dtype=best.dtype)
+        buffer = np.empty((len(stack.rows), min(step, len(Q))), dtype=best.dtype)
         for queries in cpu.blocks(len(Q), step):
-            scores = np.matmul(stack.rows, Q[queries].T, out=held[:, : len(Q[queries])])
+            scores = np.matmul(stack.rows, Q[queries].T, out=buffer[:, : len(Q[queries])])
             _maxima_of_sets(scores, stack, factors, best[:, queries])
     return best
 
@@ -90,7 +91,7 @@ class Neighbours:
 
     def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
         self.Q, self.stack, self.m = Q, stack, m
-        self.blocks = cpu.blocks(len(Q), max(1, DISTANCES // len(stack.rows)))
+        self.blocks = cpu.blocks(len(Q), max(1, MAX_DISTANCES // len(stack.rows)))
         self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
         self.squares = squared_norms(Q), squared_norms(stack.rows)
         with cpu.one_blas_thread():
@@ -119,14 +120,14 @@ class Neighbours:
                 W, by_row = W / self.stack.divisors[:, None], 1 / self.stack.divisors.astype(np.float64)
                 W_squares = W_squares * by_row * by_row
             for queries in self.blocks:
-                both = Q_squares[queries, None] + W_squares
+                length_sums = Q_squares[queries, None] + W_squares
                 squares = self.products[queries] * (-2 * by_query[queries, None])
                 if unit:
                     squares *= by_row
-                squares += both
+                squares += length_sums
                 limit = CLOSE_SHARE * (Q_squares[queries].max() + W_squares.max())
                 if not squares.min() > limit:  # else no pair is close
-                    recompute_close(squares, CLOSE_SHARE * both, Q[queries], W)
+                    recompute_close(squares, CLOSE_SHARE * length_sums, Q[queries], W)
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
 

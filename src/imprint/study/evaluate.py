@@ -77,13 +77,13 @@ def evaluate(unit: Unit) -> dict[str, Array]:
 def _scores(counts: Counts, split: TaskSplit) -> dict[str, Array | int]:
     """Accuracy, F1 and counts of decisions about one task split."""
     support = np.bincount(split.truth, minlength=len(split.classes))  # test rows of each class
-    total = support + counts.claimed
-    f1 = 2 * counts.right / np.maximum(total, 1)
+    total = support + counts.predicted
+    f1 = 2 * counts.correct / np.maximum(total, 1)
     return {
-        "accuracy": counts.right.sum(axis=1) / len(split.truth),
+        "accuracy": counts.correct.sum(axis=1) / len(split.truth),
         "macro_f1": f1.sum(axis=1) / (total > 0).sum(axis=1),
         "weighted_f1": (f1 * support).sum(axis=1) / len(split.truth),
-        "near_ties": counts.near,
+        "near_ties": counts.near_ties,
         "test_rows": len(split.truth),
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
-from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import MAX_RATE, MAX_SCORE_ERROR, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import build_proxies
 from imprint.kernels.decisions import Counts, count_decisions
@@ -55,7 +55,7 @@ class KernelDecisions:
             return False
         with np.errstate(over="ignore", divide="ignore"):
             rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
-        return bool(1 / MODERATE < rate < MODERATE)
+        return bool(1 / MAX_RATE < rate < MAX_RATE)
 
     def _scale(self, decision: Decision) -> float:
         """The scale of distances, as `Kernel.prepare` computes it."""
@@ -155,6 +155,6 @@ def _solve_in_place(K: Array, labels: Array, name: str) -> Array:
 
 
 def _precise_in_float32(max_exponent: float, coefficients: Array) -> bool:
-    """Whether exponents rounded to float32 shift every score by at most `ERROR`; see `gaussian.for_float32`."""
+    """Whether exponents rounded to float32 are precise enough, by the estimate of `gaussian.narrow_if_precise`."""
     length = np.sqrt(np.einsum("cp,cp->c", coefficients, coefficients).max())
-    return bool(3 * 2**-24 * (1 + max_exponent) * length <= ERROR)
+    return bool(3 * 2**-24 * (1 + max_exponent) * length <= MAX_SCORE_ERROR)

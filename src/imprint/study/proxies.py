@@ -11,7 +11,7 @@ from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
 from imprint.generators.all import AllRows
 from imprint.head import Head
-from imprint.kernels.quantiles import ranks, targets_in_turn
+from imprint.kernels.quantiles import ranks, successive_targets
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.method import ClassState, Method
 from imprint.normalisers._base import Normaliser
@@ -145,7 +145,7 @@ class UnitProxies:
         keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
         self.normalised[keys[0]] = raw[0]
         if keys[-1] not in self.normalised:
-            targets = targets_in_turn(raw[0].rows, [part.size for part in raw[1:]])
+            targets = successive_targets(raw[0].rows, [part.size for part in raw[1:]])
             for key, part, target in zip(keys[1:], raw[1:], targets):
                 if key not in self.normalised:
                     rows = target.take(part.source.ranks[: part.size])

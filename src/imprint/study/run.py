@@ -18,7 +18,7 @@ from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connect
 from imprint.core.errors import check_int
 from imprint.core.family import unknown
 from imprint.core.types import Array
-from imprint.kernels.cpu import available_cpus, limit_for_good, one_thread
+from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import MAX_EXPERIMENTS, Unit, plan
 from imprint.study.study import Source, Study
@@ -208,5 +208,5 @@ def _prepare(pipe: Connection) -> None:
         os._exit(0)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    limit_for_good()
+    limit_permanently()
     threading.Thread(target=exit_with_parent, daemon=True).start()

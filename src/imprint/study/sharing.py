@@ -16,7 +16,7 @@ from imprint.aggregators.max import Max
 from imprint.aggregators.nearest import Nearest
 from imprint.core.digest import class_entropy
 from imprint.core.types import Array, State
-from imprint.gaussian_process.gaussian import ERROR
+from imprint.gaussian_process.gaussian import MAX_SCORE_ERROR
 from imprint.generators._base import Generator
 from imprint.generators.all import AllRows
 from imprint.generators.covmax import CovMax
@@ -38,7 +38,7 @@ from imprint.normalisers.quantile import Quantile
 from imprint.study.grid import Methods
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # relative difference of two scores up to which they are a near tie
-KERNEL_ROUNDING = 4 * ERROR  # the same for `kernel`: sums cancel, and float32 exponents shift a score by up to ERROR
+KERNEL_ROUNDING = 4 * MAX_SCORE_ERROR  # the same for `kernel`, whose sums cancel
 NESTED_GENERATORS = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
 SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)

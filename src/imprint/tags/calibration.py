@@ -14,7 +14,7 @@ from imprint.calibration.estimates import MIN_SPREAD, Estimates, fit_conformal, 
 from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.errors import require
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import SLICE
+from imprint.gaussian_process.cholesky import SLICE_ROWS
 from imprint.gaussian_process.gaussian import kernel_rows, lift_queries
 from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.posterior import Posterior
@@ -88,14 +88,14 @@ def _posterior(head: Any, noise: Array, rows: Array) -> tuple[Array, Array]:
     """
     system, count = head.prepared.system, len(noise)
     if isinstance(system, Posterior) and not is_torch(system.weights) and len(rows) == count:
-        parts = (np.eye(min(SLICE, count - start), count, start) for start in range(0, count, SLICE))
+        parts = (np.eye(min(SLICE_ROWS, count - start), count, start) for start in range(0, count, SLICE_ROWS))
         inverse = np.concatenate([squared_norms(system.factor.forward(part)) for part in parts])
         f, v = head.targets - noise[:, None] * system.coefficients, noise - noise**2 * inverse
         return f[rows], np.maximum(v[rows], 0)
     W = head.proxies.weights[rows].astype(np.float64)
     if not isinstance(system, Nystroem) or is_torch(system.lifted):
         return to_numpy(system.scores(W)), np.square(to_numpy(system.doubt(W)))
-    blocks = [lift_queries(W[i : i + SLICE], system.centre, "float64") for i in range(0, len(W), SLICE)]
+    blocks = [lift_queries(W[i : i + SLICE_ROWS], system.centre, "float64") for i in range(0, len(W), SLICE_ROWS)]
     kernels = (kernel_rows(block, system.lifted) for block in blocks)
     # the variance of the sum over the centres alone, without that of the prior around it
     v = np.concatenate([squared_norms(system.data.forward(system.prior.forward(k))) for k in kernels])

@@ -30,7 +30,7 @@ def device(request, monkeypatch):
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel, "_is_exact", lambda *_: exact)
-    monkeypatch.setattr("imprint.gaussian_process.scale.RESOLVED_ROWS", 100)
+    monkeypatch.setattr("imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 100)
     parts = dict(generator="all", aggregator="kernel(centres=200)", calibrate=calibrate, random_state=0)
     there, here = ImprintClassifier(**parts), ImprintClassifier(**parts)
     there.fit(torch.from_numpy(X).to(device), torch.from_numpy(Y).to(device))

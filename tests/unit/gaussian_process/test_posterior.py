@@ -13,7 +13,7 @@ from imprint.gaussian_process import nystroem
 from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
 from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
-from imprint.gaussian_process.scale import RESOLVED_ROWS, merge_moments, moments, rounded_scale, scale, scale_for
+from imprint.gaussian_process.scale import MAX_RESOLVED_PROXIES, merge_moments, moments, rounded_scale, scale, scale_for
 
 RATE = 0.04
 
@@ -143,7 +143,7 @@ def test_centres_that_are_all_proxies_change_nothing(classes):
 @pytest.mark.parametrize("held", [2**28, 0])
 def test_some_centres_fit_all_proxies(held, monkeypatch):
     """By conjugate gradients, whose kernels are held or computed again in every step."""
-    monkeypatch.setattr(nystroem, "STORED_KERNELS", held)
+    monkeypatch.setattr(nystroem, "MAX_STORED_KERNELS", held)
     W, labels, noise, Q = drawn(6, 100, width=3)
     through = solve_by_centres(W, labels, noise, RATE, 120)
     assert np.array_equal(np.bincount(labels[through.rows]), np.full(6, 20))
@@ -164,7 +164,7 @@ def test_nearest_classes_decide_among_many(monkeypatch):
     np.testing.assert_allclose(local.doubt(Q), exact.doubt(Q), atol=0.05)
     parts = local.contributions(Q, np.full(len(Q), 7))
     np.testing.assert_allclose(parts.sum(axis=1), local.scores(Q)[:, 7], atol=1e-12)
-    monkeypatch.setattr("imprint.gaussian_process.local.NEIGHBOURS", 1000)
+    monkeypatch.setattr("imprint.gaussian_process.local.SYSTEM_PROXIES", 1000)
     np.testing.assert_allclose(solve_locally(W, labels, noise, RATE).scores(Q), exact.scores(Q), atol=1e-9)
 
 
@@ -209,8 +209,8 @@ def test_scales():
 
 def test_only_the_scale_of_systems_that_are_updated_is_rounded():
     sums = moments(np.random.default_rng(0).normal(size=(50, 3)))
-    assert scale_for(sums, RESOLVED_ROWS) == scale(sums)
-    assert scale_for(sums, RESOLVED_ROWS + 1) == rounded_scale(scale(sums)) != scale(sums)
+    assert scale_for(sums, MAX_RESOLVED_PROXIES) == scale(sums)
+    assert scale_for(sums, MAX_RESOLVED_PROXIES + 1) == rounded_scale(scale(sums)) != scale(sums)
 
 
 @pytest.mark.shared

@@ -49,7 +49,7 @@ def test_solve(device):
 
 @pytest.mark.parametrize("block", [16, 2048])
 def test_classes_are_added_and_removed(device, block, monkeypatch):
-    monkeypatch.setattr("imprint.gaussian_process.cholesky.DEVICE_BLOCK", block)
+    monkeypatch.setattr("imprint.gaussian_process.cholesky.DEVICE_BLOCK_ROWS", block)
 
     def changed(rows):
         old, new, last = LABELS < 7, LABELS == 7, LABELS == 8

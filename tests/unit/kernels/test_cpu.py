@@ -14,7 +14,7 @@ CODE = """if True:
     def threads():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
-    cpu.limit_for_good()
+    cpu.limit_permanently()
     with cpu.one_blas_thread():
         pass
     assert threads() == {1}

@@ -18,7 +18,7 @@ from imprint.kernels.decisions import (
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
 def each_engine(request, monkeypatch):
     limit = 0 if request.param else float("inf")
-    monkeypatch.setattr(cpu, "COMPILED_FROM", limit)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", limit)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -38,9 +38,9 @@ def test_counts_what_a_loop_counts(classes, dtype):
     counts = Counts.of(1, classes)
     count_decisions(scores[:, :30], truth[:30], 1e-6, counts)
     count_decisions(scores[:, 30:], truth[30:], 1e-6, counts)
-    assert np.array_equal(counts.right, [right])
-    assert np.array_equal(counts.claimed, [claimed])
-    assert counts.near.tolist() == [close]
+    assert np.array_equal(counts.correct, [right])
+    assert np.array_equal(counts.predicted, [claimed])
+    assert counts.near_ties.tolist() == [close]
 
 
 def test_many_decisions_are_those_of_their_scores():

@@ -10,7 +10,7 @@ from imprint.kernels.medoids import farthest_points
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", request.param)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -14,7 +14,7 @@ from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", request.param)
 
 
 def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
@@ -149,7 +149,7 @@ def test_engines_agree_where_rows_are_wide(flat, k, monkeypatch):
     X = (X + rng.normal(size=(1500, 200)) * 0.3 + 5).astype(np.float32)
     results = []
     for limit in (0, float("inf")):
-        monkeypatch.setattr(cpu, "COMPILED_FROM", limit)
+        monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", limit)
         results.append(kmeans(X, k, np.random.default_rng(0), tol=0))
     ours, plain = results
     assert np.array_equal(ours.labels, plain.labels)
@@ -169,5 +169,5 @@ def test_extreme_scales_change_nothing(scale):
 def test_the_width_of_sketches_changes_nothing(width, monkeypatch):
     X = blobs(n=700, d=90)
     plain = kmeans(X, 20, np.random.default_rng(0), tol=0)
-    monkeypatch.setattr(compiled, "WIDTH", width)
+    monkeypatch.setattr(compiled, "SKETCH_WIDTH", width)
     assert same(plain, kmeans(X, 20, np.random.default_rng(0), tol=0))

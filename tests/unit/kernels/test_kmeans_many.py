@@ -15,7 +15,7 @@ SEEDS = (3, (17, 5))
 
 @pytest.fixture(autouse=True)
 def always_compiled(monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", 0)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", 0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from imprint.kernels.medoids import Pairwise, alternate, fasterpam
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", request.param)
 
 
 def blobs(n, d=6, groups=5, seed=0, dtype=np.float32):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imprint.kernels import cpu
-from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
+from imprint.kernels.quantiles import quantiles, ranks, successive_targets
 
 few = st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=12).map(lambda v: np.array(v, dtype=np.float32))
 
@@ -30,7 +30,7 @@ def test_targets_are_quantiles_of_all_that_came_before(rows, seed, sizes, compil
         first = np.maximum(np.random.default_rng(seed).normal(size=(rows, 7)), 0).astype(dtype)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cpu, "use_numba", lambda work: compiled)
-            targets = targets_in_turn(first, sizes)
+            targets = successive_targets(first, sizes)
         assert targets.dtype == dtype
         before = [first.ravel()]
         for target, size in zip(targets, sizes, strict=True):

@@ -10,8 +10,8 @@ from imprint.kernels.scores import class_maxima, keep_winners
 @pytest.mark.parametrize(("queries", "proxies"), [(1, 1), (10, 7), (37, 50), (999, 999)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equals_the_loop_over_classes(queries, proxies, dtype, monkeypatch):
-    monkeypatch.setattr(scores, "QUERIES", queries)
-    monkeypatch.setattr(scores, "PROXIES", proxies)
+    monkeypatch.setattr(scores, "BLOCK_QUERIES", queries)
+    monkeypatch.setattr(scores, "BLOCK_PROXIES", proxies)
     rng = np.random.default_rng(0)
     Q, W = rng.normal(size=(37, 12)).astype(dtype), -np.abs(rng.normal(size=(50, 12))).astype(dtype)
     starts = np.array([0, 1, 20, 49])

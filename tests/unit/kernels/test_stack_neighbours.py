@@ -20,7 +20,7 @@ Q = Q.astype(np.float32)
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", request.param)
 
 
 @pytest.mark.parametrize("m", [1, 7, 50])

@@ -10,14 +10,14 @@ from imprint.kernels.stacks import span_maxima, stacked
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", request.param)
 
 
 @pytest.mark.parametrize("scores", [1, 99999])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equals_the_products_of_every_set_alone(scores, dtype, monkeypatch):
-    monkeypatch.setattr(stacks, "SCORES", scores)
-    monkeypatch.setattr(stacks, "SMALLEST_BLOCK", 5)
+    monkeypatch.setattr(stacks, "MAX_SCORES", scores)
+    monkeypatch.setattr(stacks, "MIN_QUERIES", 5)
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(23, 7)).astype(dtype)
     blocks = [-np.abs(rng.normal(size=(n, 7))).astype(dtype) for n in (8, 1, 15)]

@@ -78,7 +78,7 @@ class HostPasses:
 def test_batches_of_problems(largest, monkeypatch):
     """Problems are packed into batches, and their results unpacked: each is that of NumPy."""
     monkeypatch.setitem(sys.modules, "imprint.kernels.tensor.fused", SimpleNamespace(Fused=HostPasses))
-    monkeypatch.setattr(tensor_kmeans, "LARGEST_BATCH", largest)
+    monkeypatch.setattr(tensor_kmeans, "MAX_BATCH_DISTANCES", largest)
     problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (2, 5, 20) for seed in (0, (1, 2))]
     for p, a, b in zip(problems, kmeans_many(ROWS, problems), tensor_kmeans.kmeans_many(tensors(ROWS), problems)):
         assert b.inertia == pytest.approx(a.inertia, rel=1e-6, abs=1e-6)
@@ -116,7 +116,7 @@ def test_sums_by_label():
 
 @pytest.mark.parametrize("largest", [2**29, 5000])
 def test_kmeans_over_ragged_classes_k_and_seeds(largest, device, monkeypatch):
-    monkeypatch.setattr(tensor_kmeans, "LARGEST_BATCH", largest)
+    monkeypatch.setattr(tensor_kmeans, "MAX_BATCH_DISTANCES", largest)
     problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (1, 2, 5, 20) for seed in (0, (1, 2))]
     for p, a, b in zip(problems, kmeans_many(ROWS, problems), kmeans_many(tensors(ROWS, device), problems)):
         b = b._replace(labels=to_numpy(b.labels))

@@ -153,7 +153,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 @pytest.mark.parametrize("compiled", [0, float("inf")], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", compiled)
+    monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", compiled)
     monkeypatch.setattr(evaluate, "MAX_PROXY_VALUES", held)
     monkeypatch.setattr(evaluate, "MAX_SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(

@@ -1,4 +1,4 @@
-"""Loops that NumPy cannot express, compiled by numba; imported only where `kernels.cpu` says so."""
+"""Loops that NumPy cannot express, compiled by numba; imported only if `kernels.cpu.use_numba` returns True."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,10 @@ SOURCES = digest(file.read_bytes() for file in sorted(Path(__file__).parents[1].
 
 
 def jit(function: F, **options: Any) -> F:
-    """Compile on first use, keep the machine code on disk, release the interpreter while running.
+    """Compile on first use, cache the machine code on disk, and release the GIL while running.
 
-    numba names the file by the function. The digest of all kernels is added to the name, because numba notices neither
-    that a function has changed which this one calls, nor that a class of its arguments has moved.
+    numba names the cache file by the function. The digest of all kernels is added to the name, because numba does not
+    notice that a called function has changed, or that a class of an argument has moved.
     """
     name = function.__qualname__
     function.__qualname__ = f"{name}-{SOURCES}"
@@ -26,5 +26,5 @@ def jit(function: F, **options: Any) -> F:
 
 
 def jit_sums(function: F) -> F:
-    """The same, where sums may be taken in several lanes: the order is fixed when compiled."""
+    """The same, for sums that may be vectorised; their order is fixed when the function is compiled."""
     return jit(function, fastmath={"reassoc", "contract", "nsz", "nnan"})

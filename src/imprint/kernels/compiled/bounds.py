@@ -10,8 +10,8 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
 
-EPS = 2.0**-53  # half a unit in the last place of float64
-UNIT = 2.0**-24  # and of float32
+ROUNDOFF64 = 2.0**-53  # the unit roundoff: largest relative error of rounding to float64
+ROUNDOFF32 = 2.0**-24
 
 
 class RowArrays(NamedTuple):

@@ -11,26 +11,26 @@ from imprint.kernels.decisions import DISTANCE_OFFSET
 
 @jit
 def count_many(scores: Array, rows: Array, truth: Array, rounding: Any, counts: Any) -> None:
-    """Count right, claimed and near queries of every decision by the largest score; on a tie the first class wins."""
-    right, claimed, near = counts
+    """Count the queries of every decision by the largest score, as `Counts` does; on a tie the first class wins."""
+    correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
     n = len(truth)
     best, second, winner = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
     for t in range(decisions):
         best[:], second[:], winner[:] = scores[rows[t, 0]], -np.inf, 0
         for c in range(1, n_classes):
-            of_class = scores[rows[t, c]]
+            class_scores = scores[rows[t, c]]
             for i in range(n):
-                second[i] = max(second[i], min(best[i], of_class[i]))
-                winner[i] = c if of_class[i] > best[i] else winner[i]
-                best[i] = max(best[i], of_class[i])
+                second[i] = max(second[i], min(best[i], class_scores[i]))
+                winner[i] = c if class_scores[i] > best[i] else winner[i]
+                best[i] = max(best[i], class_scores[i])
         ties = 0
         for i in range(n):
             ties += best[i] - second[i] <= rounding * abs(best[i])
-        near[t] += ties
+        near_ties[t] += ties
         for i in range(n):
-            claimed[t, winner[i]] += 1
-            right[t, winner[i]] += winner[i] == truth[i]
+            predicted[t, winner[i]] += 1
+            correct[t, winner[i]] += winner[i] == truth[i]
 
 
 @jit
@@ -90,7 +90,7 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
     Each row of `ballots` is a vote: its m, whether it is uniform, and its number. They are sorted by m.
     """
     m, is_uniform, number = ballots[:, 0], ballots[:, 1], ballots[:, 2]
-    right, claimed, near = counts
+    correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
     at, end, nearest = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
     votes, members, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
@@ -123,7 +123,7 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
                         else:
                             second = max(second, score)
                     decision = t * len(m) + number[v]
-                    claimed[decision, winner] += 1
-                    right[decision, winner] += winner == truth[i]
-                    near[decision] += n_classes > 1 and best - second <= rounding * best
+                    predicted[decision, winner] += 1
+                    correct[decision, winner] += winner == truth[i]
+                    near_ties[decision] += n_classes > 1 and best - second <= rounding * best
                     v += 1

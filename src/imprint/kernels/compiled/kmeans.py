@@ -7,8 +7,8 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.bounds import (
-    EPS,
-    UNIT,
+    ROUNDOFF32,
+    ROUNDOFF64,
     RowArrays,
     distances_to_assigned,
     sketch,
@@ -18,8 +18,8 @@ from imprint.kernels.compiled.bounds import (
 from imprint.kernels.compiled.lloyd import Clustering, iterate
 from imprint.kernels.lloyd import ClusterRows
 
-WIDTH = 32  # of sketches
-SAMPLE = 512
+SKETCH_WIDTH = 32  # columns
+SAMPLE_ROWS = 512  # from which the directions of sketches are computed
 
 
 @jit
@@ -109,12 +109,12 @@ class CompiledRows(ClusterRows):
     def arrays(self) -> RowArrays:
         """The rows as the compiled loops take them."""
         X, squares, d = self.X, self._about_mean, self.X.shape[1]
-        norms, directions = squared_lengths(X), np.eye(d) if d <= WIDTH else _main_directions(X, self._mean)
+        norms, directions = squared_lengths(X), np.eye(d) if d <= SKETCH_WIDTH else _main_directions(X, self._mean)
         sketches = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
         sketches -= (self._mean @ directions).astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", sketches, sketches, dtype=np.float64))
-        rounding = (d + 4) * UNIT * np.sqrt(directions.shape[1] * norms) * 2
-        blurs = rounding + (directions.shape[1] + 8) * UNIT * lengths
+        rounding = (d + 4) * ROUNDOFF32 * np.sqrt(directions.shape[1] * norms) * 2
+        blurs = rounding + (directions.shape[1] + 8) * ROUNDOFF32 * lengths
         tails = np.sqrt(np.maximum(squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0))
         sketches, gram = np.ascontiguousarray(sketches.T), np.empty((0, 0), dtype=np.float32)
         return RowArrays(X, self.weight, norms, squares, blurs, tails, self._mean, directions, sketches, gram)
@@ -146,7 +146,7 @@ class CompiledRows(ClusterRows):
             stale=np.ones(k, dtype=bool),
             halves=np.empty(k),
             products=rows.gram[chosen if has_gram else chosen[:0]].astype(np.float64),
-            rounding=float(4 * (d + 8) * EPS * rows.norms.max()),
+            rounding=float(4 * (d + 8) * ROUNDOFF64 * rows.norms.max()),
         )
         centres, iteration, has_ended = self.X[chosen], 0, False
         C = centres.astype(np.float64)
@@ -183,15 +183,15 @@ class GramRows(CompiledRows):
 
     def choose(self, first: Array, uniform: Array) -> Array:
         norms, (n, d), chosen = self.arrays.norms, self.X.shape, np.empty(len(uniform) + 1, dtype=first.dtype)
-        chosen[:1], doubt = first, float(32 * (n + d + 8) * EPS * self.weight.sum() * norms.max())
+        chosen[:1], doubt = first, float(32 * (n + d + 8) * ROUNDOFF64 * self.weight.sum() * norms.max())
         is_certain = choose(self.products, norms, self.weight, uniform, doubt, chosen)
         return chosen if is_certain else self.sketched.choose(first, uniform)
 
 
 def _main_directions(X: Array, mean: Array) -> Array:
     """Orthonormal columns near the leading principal directions, by subspace iteration on some rows."""
-    sample = (X[:: max(1, len(X) // SAMPLE)][:SAMPLE] - mean).astype(np.float32)
-    Q = np.random.default_rng(0).standard_normal((X.shape[1], WIDTH), dtype=np.float32)
+    sample = (X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS] - mean).astype(np.float32)
+    Q = np.random.default_rng(0).standard_normal((X.shape[1], SKETCH_WIDTH), dtype=np.float32)
     for _ in range(2):
         Q, _ = np.linalg.qr(sample.T @ (sample @ Q))
     return np.linalg.qr(Q.astype(np.float64))[0]

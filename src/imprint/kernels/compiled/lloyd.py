@@ -6,7 +6,15 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.bounds import EPS, UNIT, CentreArrays, RowArrays, dot, sketch, squared_distance
+from imprint.kernels.compiled.bounds import (
+    ROUNDOFF32,
+    ROUNDOFF64,
+    CentreArrays,
+    RowArrays,
+    dot,
+    sketch,
+    squared_distance,
+)
 
 
 class Clustering(NamedTuple):
@@ -32,7 +40,7 @@ def means_of_products(state: Clustering, peak: float, additions: float) -> Centr
     Products miss by the rounding of the Gram matrix and of centres to float32, and by that of so many additions.
     """
     scales = 1 / state.total
-    blur = 1.001 * UNIT * 2 * peak + 4 * additions * EPS * peak * scales.max()
+    blur = 1.001 * ROUNDOFF32 * 2 * peak + 4 * additions * ROUNDOFF64 * peak * scales.max()
     return CentreArrays(2 * state.halves, scales, np.full(len(scales), blur), np.zeros(len(scales)))
 
 

@@ -5,7 +5,7 @@ from imprint.kernels.compiled import jit
 
 
 @jit
-def targets_in_turn(pool: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
+def successive_targets(pool: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
     """Fill in every target: the quantiles of the pool and of the earlier targets, each counted `sizes` times.
 
     The first `used` values of the pool are ascending; it has space for all copies of all targets, which are merged into

@@ -14,8 +14,8 @@ from torch import Tensor
 from imprint.kernels.tensor import iterating, seeding
 from imprint.kernels.tensor.kmeans import Batch, ClusterEnds, by_label, relocate
 
-RECORDED = 4  # iterations that are recorded, to be replayed as one call
-CHECK_EVERY = 3  # replays between two looks at whether everything has converged
+RECORDED_STEPS = 4  # iterations that are recorded, to be replayed as one call
+REPLAYS_PER_CHECK = 3  # between two checks whether all problems have converged
 
 
 class Tile(NamedTuple):
@@ -116,7 +116,7 @@ class Fused:
             seen.copy_(torch.stack([(self.done == 0).any(), is_empty]), non_blocking=True)
             copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             copied.record()
-            for _ in range(CHECK_EVERY):
+            for _ in range(REPLAYS_PER_CHECK):
                 several()  # while the host looks; what has converged costs next to nothing
             copied.synchronize()
             left, emptied = seen.tolist()
@@ -166,7 +166,7 @@ class Fused:
         )  # fmt: skip
 
     def _steps(self, most: int) -> None:
-        for _ in range(RECORDED):
+        for _ in range(RECORDED_STEPS):
             self._step(most)
 
     def _centres(self) -> Tensor:

@@ -12,7 +12,7 @@ from imprint.kernels.kmeans import KMeansResult, Problem
 from imprint.kernels.lloyd import trials
 
 BLOCK_VALUES = 2**24  # values held at once where they are summed by label
-LARGEST_BATCH = 2**29  # distances held at once: rows x centres over all problems of a batch
+MAX_BATCH_DISTANCES = 2**29  # rows x centres over all problems of a batch, in memory at a time
 
 
 class Batch(NamedTuple):
@@ -57,7 +57,7 @@ def _batches(rows: Sequence[Tensor], problems: Sequence[Problem]) -> list[list[i
     widest = max(map(len, rows))
     batches: list[list[int]] = [[]]
     for i in order:
-        if batches[-1] and (len(batches[-1]) + 1) * problems[i].k * widest > LARGEST_BATCH:
+        if batches[-1] and (len(batches[-1]) + 1) * problems[i].k * widest > MAX_BATCH_DISTANCES:
             batches.append([])
         batches[-1].append(i)
     return batches
