@@ -39,13 +39,7 @@ class Problem(NamedTuple):
 
 
 def kmeans(
-    X: Array,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    mass: Array | None = None,
-    max_iter: int = 300,
-    tol: float = 1e-4,
+    X: Array, k: int, rng: np.random.Generator, *, mass: Array | None = None, max_iter: int = 300, tol: float = 1e-4
 ) -> KMeansResult:
     """Partition the rows into at most `k` clusters of small squared distance.
 
@@ -67,11 +61,7 @@ def kmeans(
 
 
 def kmeans_many(
-    rows: Sequence[Array],
-    problems: Sequence[Problem],
-    *,
-    max_iter: int = 300,
-    tol: float = 1e-4,
+    rows: Sequence[Array], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
