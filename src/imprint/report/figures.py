@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,9 +106,10 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
 def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = False, height: float = 2.5) -> bytes:
     """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
     columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    entries = len({s.label for p in panels for s in p.lines}) + any(p.level is not None for p in panels)
-    legend_rows = -(-entries // (2 * columns))
+    rows = ceil(len(panels) / columns)
+    levels = [p.level_name for p in panels if p.level is not None][:1]
+    entries = len({s.label for p in panels for s in p.lines}) + len(levels)
+    legend_rows = ceil(entries / (2 * columns))
     with canvas(0.6 + 3.0 * columns, 0.35 + height * rows + 0.2 * legend_rows) as (figure, out):
         from matplotlib.lines import Line2D
 
@@ -122,10 +124,8 @@ def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = F
         for axes in grid[:, 0]:
             axes.set_ylabel(y_label)
         keys = [Line2D([], [], lw=1.4, ms=4, label=label, **look) for label, look in looks.items()]
-        levels = [p.level_name for p in panels if p.level is not None and p.level_name]
-        keys += [Line2D([], [], color=PALE, ls=DASHED, lw=1, label=name) for name in levels[:1]]
-        per_row = -(-len(keys) // -(-len(keys) // (2 * columns)))
-        figure.legend(handles=keys, loc="outside lower center", ncols=per_row, fontsize=8)
+        keys += [Line2D([], [], color=PALE, ls=DASHED, lw=1, label=name) for name in levels]
+        figure.legend(handles=keys, loc="outside lower center", ncols=ceil(entries / legend_rows), fontsize=8)
     return out.getvalue()
 
 
