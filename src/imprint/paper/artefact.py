@@ -35,7 +35,7 @@ class Scores:
     instances: tuple[Instance, ...]
     methods: tuple[str, ...]
     values: Array  # (instances, methods, seeds)
-    aggregator: str = MAX  # replaces `max` in the methods asked for
+    aggregator: str = MAX  # replaces `max` in the requested methods
 
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
@@ -163,9 +163,9 @@ class Artefact(ABC):
 
     def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""
-        asked = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
+        selected = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
         group = setting.group(self.needs)
-        return asked and bool(group) and self.backbone in ("", *group.backbones)
+        return selected and bool(group) and self.backbone in ("", *group.backbones)
 
     def studies(self, setting: Setting) -> list[Study]:
         """The experiments it needs."""

@@ -40,9 +40,9 @@ def measurements(setting: Setting) -> Iterator[tuple[str, str, str, str]]:
 
 def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report: OnProgress) -> None:
     """Measure what is missing: NC1 of L2-normalised rows, by the formula and by the published computation."""
-    path, source, every = folder / f"{NAME}.json", Packs(setting.embeddings), list(measurements(setting))
+    path, source, planned = folder / f"{NAME}.json", Packs(setting.embeddings), list(measurements(setting))
     values = read_json(path)
-    for i, (backbone, dataset, task, split) in enumerate(every):
+    for i, (backbone, dataset, task, split) in enumerate(planned):
         data, key = source.open(backbone, dataset), f"{backbone} / {dataset} / {task} / {split}"
         if values.get(key, {}).get("fingerprint") != data.fingerprint:
             X, y = (data.X, data.y) if split == "train" else (data.X_test, data.y_test)
@@ -51,7 +51,7 @@ def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report:
             both = {"nc1": nc1(rows, labels), "published": nc1(rows, labels, legacy=True)}
             values[key] = {"fingerprint": data.fingerprint, **both}
             write_json(path, values)
-        report("Neural collapse", i + 1, len(every))
+        report("Neural collapse", i + 1, len(planned))
 
 
 def _measured(results: Results, split: str, kind: str) -> Iterator[tuple[str, str, float]]:
@@ -92,8 +92,8 @@ class CollapseFigure(Artefact):
         if maps:
             curves = {"published centring": map_values(results, "published"), "the formula of the paper": maps}
             panels = [Panel("published", [Series(b, D, v) for b, v in NC1.items()])]
-            for name, of_name in curves.items():
-                panels.append(Panel(f"here, {name}", [Series(b, D, *interval(v)) for b, v in of_name.items()]))
+            for name, nc1_of_maps in curves.items():
+                panels.append(Panel(f"here, {name}", [Series(b, D, *interval(v)) for b, v in nc1_of_maps.items()]))
             parts.insert(0, self.picture(draw(panels, "classes per label, d", "NC1")))
         return self.make_section(results, parts, check_collapse(maps, sets, as_published))
 

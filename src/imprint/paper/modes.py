@@ -105,8 +105,8 @@ class ModeCurves(Artefact):
         setting, panels = results.setting, []
         for b, values in curves.items():
             lines = [
-                Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
-                for d, of_d in zip(D, values)
+                Series(f"d = {d}", K, *interval(accuracies.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+                for d, accuracies in zip(D, values)
             ]
             on_sets = {d: interval(v) for (backbone, d), v in sets.items() if backbone == b}
             lines += [Series(d, K, *bands, dotted=True, marked=[0, 14]) for d, bands in on_sets.items()]
@@ -155,20 +155,20 @@ class BestK(Artefact):
             for b, values in map_curves(results, method).items():
                 means = values.mean(axis=1)  # (d, k, seeds)
                 best_k = means.mean(axis=2).argmax(axis=1)
-                of_backbone = lines.setdefault(b, {})
-                of_backbone[one] = means[:, 0]
-                of_backbone[best] = means[np.arange(len(D)), best_k]
-        panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
+                by_name = lines.setdefault(b, {})
+                by_name[one] = means[:, 0]
+                by_name[best] = means[np.arange(len(D)), best_k]
+        panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in by_name.items()]) for b, by_name in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
         return self.make_section(results, [self.picture(svg)], _check_best_k(lines))
 
 
 def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
     (mean, kmeans), (one, many) = ONE_AND_BEST.values()
-    last = {b: {n: float(v[-1].mean()) for n, v in of_b.items()} for b, of_b in lines.items()}
+    last = {b: {n: float(v[-1].mean()) for n, v in by_name.items()} for b, by_name in lines.items()}
     several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
     wins = {b: [d for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
-    figures = "; ".join(f"{b}: {listed(of_b, '.1f')}" for b, of_b in last.items())
+    figures = "; ".join(f"{b}: {listed(by_name, '.1f')}" for b, by_name in last.items())
     at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
     return {
         "several": Finding(several, figures),

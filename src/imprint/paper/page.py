@@ -193,10 +193,10 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
     else:
         overview = []
         for topic, group in topics.items():
-            file, of_topic = f"results/{as_file(topic.lower())}.md", Claims.of(group, runs)
+            file, topic_claims = f"results/{as_file(topic.lower())}.md", Claims.of(group, runs)
             head = [f"# {topic}", "", f"Part of [{title.lower()}](../results.md).", ""]
-            pages[file] = "\n".join([*head, *_markdown_claims(of_topic), *_markdown_artefacts(group, "")])
-            holding = map(of_topic.holding, of_topic.sources)
+            pages[file] = "\n".join([*head, *_markdown_claims(topic_claims), *_markdown_artefacts(group, "")])
+            holding = map(topic_claims.holding, topic_claims.sources)
             overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
         sources = *claims.runs, "published"
         columns = ("topic", "tables and figures", *(f"claims that hold, {source}" for source in sources))

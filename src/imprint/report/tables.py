@@ -243,6 +243,6 @@ def break_down(instances: Sequence[tuple[str, ...]], scores: Array, names: Seque
             columns = tuple(dict.fromkeys(column_of.tolist()))
             means = [chosen[column_of == column].mean(axis=0).tolist() for column in columns]  # NaN if one is missing
             numbers = zip(zip(*means), chosen.mean(axis=0).tolist(), _average_ranks(chosen).tolist())
-            rows = tuple(BreakdownRow(name, *of_name) for name, of_name in zip(names, numbers))
+            rows = tuple(BreakdownRow(name, *values) for name, values in zip(names, numbers))
             breakdowns.append(Breakdown(WORDS[by], value, WORDS[across], columns, len(members), rows))
     return tuple(breakdowns)
