@@ -73,11 +73,12 @@ class TextTable:
     def html(self) -> str:
         """The table as HTML, and its caption."""
         css = [' class="n"' if self.right_aligned(j) else "" for j in range(len(self.head))]
-        head, *rows = (
-            html.row(*(f"<{tag}{c}>{escape(v).replace(' %', '&nbsp;%')}</{tag}>" for v, c in zip(row, css)))
-            for tag, row in (("th", self.head), *(("td", row) for row in self.rows))
-        )
-        return html.table(head, rows) + (f"<small>{escape(self.caption)}</small>" if self.caption else "")
+
+        def row(tag: str, texts: Sequence[str]) -> str:
+            return html.row(*(f"<{tag}{c}>{escape(v).replace(' %', '&nbsp;%')}</{tag}>" for v, c in zip(texts, css)))
+
+        caption = f"<small>{escape(self.caption)}</small>" if self.caption else ""
+        return html.table(row("th", self.head), [row("td", texts) for texts in self.rows]) + caption
 
 
 def markdown_cell(text: str) -> str:

@@ -182,6 +182,8 @@ def test_other_architectures_have_no_such_section(folder):
     assert artefact.can_run(discover(folder))
     assert not artefact.can_run(discover(folder, ["one"]))
     assert not planned_batches("paper/same_architecture", discover(folder, ["one"]))
+    assert artefact.missing(discover(folder)) == "Not run yet: imprint study run paper/same_architecture"
+    assert artefact.missing(discover(folder, ["one"])) == "No pack is of a published architecture."
 
 
 def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path):
