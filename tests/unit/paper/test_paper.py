@@ -267,6 +267,14 @@ def test_published_results_can_contradict_a_claim():
     assert unpublished[0].published is None
 
 
+def test_curves_are_medians_over_seeds_and_means_over_label_maps():
+    from imprint.paper.modes import curve_means
+
+    values = np.zeros((10, 2, 15, 3))  # (d, map, k, seed)
+    values[0, :, 0] = [[1, 2, 9], [4, 4, 100]]
+    assert curve_means(values)[0, :2].tolist() == [3, 0]
+
+
 def test_peaks_of_the_published_curves_are_those_read_off():
     found = {b: peaks(v) for b, v in PUBLISHED_CURVES.items()}
     assert found["swin_b"] == list(range(1, 11))
