@@ -184,12 +184,12 @@ def _groups(table: pa.Table, columns: Sequence[str]) -> tuple[list[tuple[str, ..
 
 def _medians(instance: Array, method: Array, values: Array, shape: tuple[int, int]) -> Array:
     """The median over seeds of every instance and method; NaN if there is no result.  # (instances, methods)"""
+    from scipy.ndimage import median
+
     group = instance * shape[1] + method
-    order = np.lexsort((values, group))
-    present, first, count = np.unique(group[order], return_index=True, return_counts=True)
-    ordered = values[order]
+    present = np.unique(group)
     medians = np.full(shape[0] * shape[1], np.nan)
-    medians[present] = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+    medians[present] = median(values, group, present)
     return medians.reshape(shape)
 
 

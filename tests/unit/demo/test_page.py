@@ -1,6 +1,7 @@
 """The page of the demonstration, from findings that were not measured."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,12 @@ def test_the_verdict_names_what_is_significant_and_what_is_not():
     unclear = verdict(findings(step=0))
     assert unclear[0].startswith("No difference is significant: Friedman's test over 20 instances gives p = ")
     assert "does not differ significantly from" in unclear[-1]
+
+
+def test_the_page_shows_nc1_of_every_task():
+    collapse = dict(zip(TASKS, (1.25, 2.5, 3.75, 5.0)))
+    cells = "".join(f'<td class="n">{value:.2f}</td>' for value in collapse.values())
+    assert cells in page(replace(findings(), nc1=collapse))
 
 
 def test_the_page_shows_every_recipe_task_and_example():

@@ -350,6 +350,14 @@ def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monk
     assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
 
 
+def test_as_many_proxies_as_rows_overtake_nothing():
+    from imprint.paper.budgets import SHOT_K, crossing
+
+    means = np.zeros((len(SHOT_K), 2))  # (k, shots)
+    means[0], means[1] = 5, 6
+    assert crossing(means, np.array([2, 5])) == 5, "with k = 2, two rows per class are all rows"
+
+
 def test_rows_that_are_never_enough_are_named():
     from imprint.paper.budgets import check_shots
 
@@ -375,6 +383,18 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     assert set_values(results)["two"]["cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
     assert set_values(results, "published")["two"]["cifar10"] > set_values(results)["two"]["cifar10"]
     assert [len(v) for v in map_values(results)["one"]] == [10] * 10
+
+
+def test_collapse_of_a_changed_pack_is_measured_again(tmp_path, monkeypatch):
+    from imprint.paper.collapse import set_values
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    values = []
+    for seed in (1, 2):
+        write_pack(tmp_path / "one-mnist.npz", 10, 22, seed)
+        run("paper/nc1", discover(tmp_path), tmp_path / "out", workers=1)
+        values.append(set_values(Results(tmp_path / "out"))["one"]["mnist"])
+    assert values[0] != values[1]
 
 
 def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder, tmp_path):
@@ -425,6 +445,23 @@ def test_a_memory_of_outer_products_is_the_head():
     found = compare_with_head(X, y, X[::2])
     assert found["agree"] == found["rows"] == 14
     assert found["difference"] < 1e-6
+
+
+def test_run_times_are_those_of_the_rows_of_the_task(tmp_path, monkeypatch):
+    from imprint.paper import measurements
+
+    classes = []
+
+    class Recorder:
+        def fit(self, X, y):
+            classes.append(len(np.unique(y)))
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(measurements, "recipe", lambda *_, **__: Recorder())
+    write_pack(tmp_path / "one-mnist.npz", 10, 8, 1)
+    run("paper/runtime", discover(tmp_path), tmp_path / "out", workers=1)
+    per_task = 3 * len(ARTEFACTS["runtime"].generators)  # three seeds
+    assert classes == [n for n in (10, 5, 5, 3) for _ in range(per_task)]
 
 
 def test_run_times_are_measured_once_for_every_generator(tmp_path, monkeypatch):

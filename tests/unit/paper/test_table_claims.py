@@ -33,6 +33,8 @@ def test_ahead_needs_rank_significance_and_the_margin():
     assert CLOSE.comparison.rank("a") < CLOSE.comparison.rank("b")
     assert CLOSE.ahead(["a"], ["b"]).holds == FAILS, "it ranks before the other, but the difference is not significant"
     assert result({"a": 90.0, "b": 80.0}, instances=4).ahead(["a"], ["b"]).holds == UNTESTABLE
+    six = result({"a": 90.0, "b": 85.0, "c": 80.0}, instances=6)
+    assert six.ahead(["a"], ["b"]).holds == UNTESTABLE, "the smallest p-value of three pairs is 3 / 32"
 
 
 def test_leads_are_over_the_best_other():

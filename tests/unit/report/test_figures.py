@@ -34,6 +34,19 @@ def test_lines_differ_in_more_than_colour():
     assert len(strokes) == 8
 
 
+def test_a_legend_has_two_entries_per_panel_in_a_row():
+    svg = draw([Panel("one", lines(8))], "x", "y", height=2.5).decode()
+    assert f'height="{72 * (0.35 + 2.5 + 0.2 * 4):g}pt"' in svg
+
+
+def test_a_line_has_markers_at_the_marked_points_only():
+    def markers(marked):
+        svg = draw([Panel("one", [Series("a", [1, 2, 5], [3, 1, 2], marked=marked)])], "x", "y").decode()
+        return svg.count("<use")
+
+    assert markers(None) - markers([1]) == 2
+
+
 def test_intervals_cover_the_mean_as_often_as_they_say():
     rng = np.random.default_rng(1)
     _, low, high = interval(rng.normal(size=(20_000, 3)))

@@ -56,6 +56,14 @@ def test_csv_has_six_significant_digits(table):
     assert {row["mean"] for row in csv.DictReader(io.StringIO(breakdowns_csv(exact.breakdowns)))} <= {"0.123457", ""}
 
 
+def test_a_method_that_lacks_instances_is_not_the_best(table):
+    best = tabulate(table).lines[0].mean
+    scores = [best if score == 0.99 else score for score in table["accuracy"].to_pylist()]
+    equal = tabulate(table.set_column(table.column_names.index("accuracy"), "accuracy", pa.array(scores)))
+    assert [line.mean == best for line in equal.lines] == [True, False, True]
+    assert page(equal, MANIFEST).count("<span class=best>") == 1
+
+
 def test_comparison_is_of_complete_methods(table):
     tables = tabulate(table)
     assert tables.comparison.names == tuple(line.name for line in tables.lines[:2])
