@@ -147,3 +147,11 @@ def test_equal_means_are_refused_whatever_the_rounding():
     for metric in (nc1, cdnv, vci, nc2, lambda X, y: nc1(X, y, legacy=True)):
         with pytest.raises(ParameterError):
             metric(X, y)
+
+
+def test_columns_that_depend_on_others_do_not_change_vci_far_from_the_origin():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + rng.normal(size=(3, 4))[y]
+    dependent = np.hstack([X, X @ rng.normal(size=(4, 4))]) + 1e6
+    assert vci(dependent, y) == pytest.approx(vci(X, y), rel=1e-9)
