@@ -67,10 +67,10 @@ class Preprocess:
         """The rule in a JSON object; `size` may be one number."""
         if not isinstance(raw, Mapping) or "size" not in raw:
             raise ParameterError(f"preprocess={raw!r}: it must be an object with at least a size.")
-        known = [f.name for f in fields(cls)]
+        allowed = [f.name for f in fields(cls)]
         for key in raw:
-            if key not in known:
-                raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(known)}.")
+            if key not in allowed:
+                raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(allowed)}.")
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
         if _is_positive_int(values["size"]):
             values["size"] = (values["size"], values["size"])

@@ -11,9 +11,7 @@ from imprint.core.errors import require
 from imprint.core.types import Array
 from imprint.kernels.scores import softmax
 
-FOLD_VARIANCE_RATIO = (
-    2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
-)
+FOLD_VARIANCE_RATIO = 2.25  # five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
 FLATTENING_ROWS = 2  # and the number of rows above which it falls more slowly
 MIN_NEW_ROWS = 100  # with more held-out rows without near copies, only these determine the p-values

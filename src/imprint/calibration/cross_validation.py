@@ -37,8 +37,8 @@ class CrossValidation:
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
         weight = row_masses(X, weight)
-        seed = self.empty.seed
         held, fitted = dict(self.held), dict(self.fitted)
+        seed = self.empty.seed
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
         for label, indices in rows_by_class(y).items():
             rows, weights = to_numpy(rows_at(X, indices)), weight[indices]
@@ -80,8 +80,8 @@ class CrossValidation:
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many rows of X are copies of a row that their class already has."""
-        known = {label: indices for label, indices in rows_by_class(y).items() if label in self.held}
-        return sum(self.held[label].count_copies(X[indices]) for label, indices in known.items())
+        rows_of = rows_by_class(y)
+        return sum(held.count_copies(X[rows_of[label]]) for label, held in self.held.items() if label in rows_of)
 
     def folds_of(self, X: Array, y: Array) -> Array:
         """The fold of every row that was learnt.  # (n,)"""

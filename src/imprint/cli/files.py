@@ -78,7 +78,7 @@ def check_home(advice: str = ", or disable the cache with --no-cache") -> None:
 
 
 def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
-    """Copy or link files into the given folders; return how many are new there. Never overwrites a file.
+    """Copy or link each file into its folder; return how many are new there. Never overwrites a file.
 
     A file whose folder has an identical one is left out; if a different one has its name, a number is appended.
     """

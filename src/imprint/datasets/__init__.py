@@ -83,8 +83,8 @@ def load(
         raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")
     if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
         raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
-    path, separator = Path(data).expanduser(), table.get("separator")
-    suffix = path.suffix.lower()
+    path = Path(data).expanduser()
+    suffix, separator = path.suffix.lower(), table.get("separator")
     if labels is not None and suffix != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
     is_named = isinstance(data, str) and data in names()
@@ -107,8 +107,8 @@ def load(
     if is_table:
         return load_table(path, split, labelled=labelled, **table)
     if suffix != ".npy":
-        known = f"a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix"
-        raise FileError(f"Cannot load {path}: give a folder per class, {known}.")
+        formats = f"a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix"
+        raise FileError(f"Cannot load {path}: give a folder per class, {formats}.")
     if split != "train":
         raise FileError(f"{path} has no test split; give the test rows as a file of their own.")
     labels_file = None if labels is None else Path(labels).expanduser()

@@ -88,13 +88,13 @@ class Split:
         >>> Split(("a", "b"), np.array(["x", "y"]), ("0", "1"), ("x", "y"), "text", origin="mail.csv").found
         '2 texts of 2 classes (mail.csv)'
         """
-        what = self.kind.count(len(self))
+        size = self.kind.count(len(self))
         if self.classes:
-            what += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
+            size += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
         if not self.kind.needs_backbone:
-            what += f", {len(self.inputs[0]):,} wide"
+            size += f", {len(self.inputs[0]):,} wide"
         ignored = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
-        return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {ignored}" if ignored else "")
+        return size + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {ignored}" if ignored else "")
 
     @property
     def captions(self) -> Sequence[str]:
@@ -109,8 +109,8 @@ class Split:
         for i, name in enumerate(captions):
             with suppress(UnreadableInput):
                 text = str(self.inputs[i])
-                shown = printable(" ".join(text.split()), MAX_CAPTION_LENGTH)
-                captions[i] = shown if text == name else f"{name}: {shown}"
+                words = printable(" ".join(text.split()), MAX_CAPTION_LENGTH)
+                captions[i] = words if text == name else f"{name}: {words}"
         return captions
 
     @cached_property

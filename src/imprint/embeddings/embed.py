@@ -59,10 +59,10 @@ def embed(
     job = EmbeddingJob(backbone, data, range(total), batch_size, workers).check("embed")
     cache = EmbeddingCache(backbone.fingerprint, backbone.width, folder) if remember else None
     keyed = _KeyedInputs(data)
-    X, known = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
+    X, is_cached = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
     if cache is not None and cache.path.is_file():
         with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
-            X, known = cache.find(list(pool.map(keyed.key, range(total))))
+            X, is_cached = cache.find(list(pool.map(keyed.key, range(total))))
     skipped: list[Skipped] = []
     problems: list[str] = []
 
@@ -77,8 +77,8 @@ def embed(
         except OSError as e:
             problems.append(f"The new embeddings are not cached: {e}")
 
-    cached = int(known.sum())
-    uncached = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~known).tolist())
+    cached = int(is_cached.sum())
+    uncached = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~is_cached).tolist())
     pipeline.run(uncached, pipeline.local_batches, store, progress, pipeline.EmbeddingProgress(cached, total))
     index = np.delete(np.arange(total), [s.index for s in skipped])
     rows = X[index] if skipped else X
@@ -122,14 +122,14 @@ class EmbeddingCache:
         self.path = store_folder(folder) / "cache" / f"{digest([LAYOUT, backbone, str(width)])[:32]}.sqlite"
 
     def find(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
-        """Embeddings (n, width), and which of them are known (n,); the others are zero."""
-        X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
+        """Embeddings (n, width), and which of them are in the cache (n,); the others are zero."""
+        X, is_cached = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
         with suppress(FileError), closing(self._open()) as database:  # rows that cannot be read are embedded again
             for i, key in enumerate(keys):
                 for row in database.execute("SELECT * FROM embeddings WHERE key = ?", key):
                     if is_intact(row) and len(row[1]) == 4 * self.width:
-                        X[i], known[i] = np.frombuffer(row[1], "<f4"), True
-        return X, known
+                        X[i], is_cached[i] = np.frombuffer(row[1], "<f4"), True
+        return X, is_cached
 
     def add(self, keys: Sequence[bytes], X: Array) -> None:
         """Store embeddings; raises `FileError` if they cannot be written, which leaves the cache as it was."""

@@ -168,14 +168,14 @@ class ExtractionJournal:
 
     def _resume(self, entries: list[Any]) -> None:
         """Count the batches whose rows are intact, and drop the rest."""
-        self._rows.seek(store.HEADER)
+        self._rows.seek(store.HEADER_BYTES)
         for inputs, rows, crc, skipped in entries:
             size = rows * self.width * 4
             if zlib.crc32(raw := self._rows.read(size)) != crc or len(raw) != size:
                 break
             self._count(inputs, rows, crc, skipped)
         self._database.execute("DELETE FROM batches WHERE number > ?", self._batches)
-        self._rows.truncate(store.HEADER + self.rows * self.width * 4)
+        self._rows.truncate(store.HEADER_BYTES + self.rows * self.width * 4)
 
 
 def _read_journal(path: Path) -> tuple[Database, list[Any]]:

@@ -26,7 +26,7 @@ from imprint.embeddings.pipeline import Skipped
 FORMAT = 1
 KEY_LENGTH = 32  # hexadecimal digits
 LAYOUT = f"embeddings {FORMAT}"  # part of every key: a store of another layout has another key
-HEADER = 128  # bytes before the first row: the header of a .npy file, written last
+HEADER_BYTES = 128  # before the first row: the header of a .npy file, written last
 ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
 FILES = (ROWS, LABELS, NAMES)
 MANIFEST_TYPES = dict(key=str, backbone=dict, rows=int, width=int, inputs=int, skipped=list, files=dict)
@@ -107,7 +107,7 @@ def open_embeddings(which: str | Path, *, folder: str | Path | None = None, veri
         raise ParameterError(f"{call}: no embeddings have this path, or this key in {path.parent}.")
     manifest = _verified_manifest(path, rows=verify)
     shape = (manifest["rows"], manifest["width"])
-    X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
+    X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER_BYTES, shape=shape)
     y = np.load(path / LABELS, allow_pickle=False)
     return Embeddings(path, X, y, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
 
@@ -156,7 +156,7 @@ def write_array(path: Path, array: Array) -> None:
 
 
 def _npy_header(rows: int, width: int) -> bytes:
-    """The header of a float32 `.npy` file; NumPy pads it to `HEADER` bytes, so it can be written last."""
+    """The header of a float32 `.npy` file; NumPy pads it to `HEADER_BYTES` bytes, so it can be written last."""
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
     return buffer.getvalue()
@@ -168,7 +168,7 @@ def _verified_manifest(folder: Path, *, rows: bool) -> dict[str, Any]:
         manifest = read_checked(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
         shape, skipped = (manifest["rows"], manifest["width"]), [Skipped(*s) for s in manifest["skipped"]]
         stated = {name: (manifest["files"][name]["bytes"], manifest["files"][name]["sha256"]) for name in FILES}
-        require(min(shape) > 0 and stated[ROWS][0] == HEADER + 4 * math.prod(shape))
+        require(min(shape) > 0 and stated[ROWS][0] == HEADER_BYTES + 4 * math.prod(shape))
         require(len(skipped) == manifest["inputs"] - manifest["rows"])
     except (OSError, KeyError, TypeError, ValueError):
         raise _damaged(folder, f"{MANIFEST} is missing or damaged") from None
@@ -179,7 +179,7 @@ def _verified_manifest(folder: Path, *, rows: bool) -> dict[str, Any]:
         if path.stat().st_size != size:
             raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {size:,}")
         with open(path, "rb") as f:
-            if name == ROWS and f.read(HEADER) != _npy_header(*shape):
+            if name == ROWS and f.read(HEADER_BYTES) != _npy_header(*shape):
                 raise _damaged(folder, f"{name} does not have its header")
             f.seek(0)
             if (rows or name != ROWS) and _sha256(f) != sha256:

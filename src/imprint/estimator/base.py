@@ -104,9 +104,9 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
             part, _, parameter = name.partition("__")
             if part not in PARTS:
                 raise ParameterError(f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}.")
-            before = getattr(self, part)
-            after = FAMILIES[part].changed(before, {parameter: value})
-            setattr(self, part, str(after) if isinstance(before, str) else after)
+            component = getattr(self, part)
+            changed = FAMILIES[part].changed(component, {parameter: value})
+            setattr(self, part, str(changed) if isinstance(component, str) else changed)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -143,13 +143,13 @@ def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[st
     agreement = np.where(Y == 1, P, 1 - P)  # the probability that a tag is present, or absent, as stated
     better = np.where(agreement < MAX_TAG_PROBABILITY, 1 - Y, Y) | (P >= MIN_TAG_PROBABILITY)
     is_listed = (agreement.min(axis=1) < MAX_TAG_PROBABILITY) & better.any(axis=1) & (better != Y).any(axis=1)
-    listed = []
+    to_check = []
     for i in np.flatnonzero(is_listed):
         lowest = float(agreement[i].min())
         stated, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
         name = names[order[predictions.rows[i]]]
-        listed.append(Suspect(name, stated, suggested, 1 - lowest, round(-float(np.log(lowest)), 3)))
-    return sorted(listed, key=lambda suspect: -suspect.score)
+        to_check.append(Suspect(name, stated, suggested, 1 - lowest, round(-float(np.log(lowest)), 3)))
+    return sorted(to_check, key=lambda suspect: -suspect.score)
 
 
 def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Array) -> list[tuple[int, int, float]]:

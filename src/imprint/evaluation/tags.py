@@ -63,8 +63,8 @@ def tag_evaluation(
     head: TagHead, X: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()
 ) -> TagEvaluation:
     """Compare the predictions for rows X with their label sets `y`."""
-    stated = {text for label_set in np.unique(y).tolist() for text in texts_of(label_set)}
-    unknown = sorted(stated - set(map(str, head.labels)))
+    present_labels = {text for label_set in np.unique(y).tolist() for text in texts_of(label_set)}
+    unknown = sorted(present_labels - set(map(str, head.labels)))
     labels = [*head.labels, *unknown]
     padding = ((0, 0), (0, len(unknown)))
     S = np.asarray(head.scores(X.astype(head.imprinted.dtype, copy=False)))

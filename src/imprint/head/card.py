@@ -76,8 +76,8 @@ class ModelCard:
         accuracy = "not estimated: evaluate the model on held-out data"
         if self.expected_accuracy is not None and self.expected_interval is not None:
             low, high = (100 * bound for bound in self.expected_interval)
-            how = "all labels of an input; leave-one-out" if self.tags else "cross-validation"
-            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % ({how})"
+            source = "all labels of an input; leave-one-out" if self.tags else "cross-validation"
+            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % ({source})"
         classes = f"{len(self.classes):,} {'tags' if self.tags else 'classes'}"
         several = ", of which an input may have several" if self.tags else ""
         facts = {

@@ -103,9 +103,9 @@ class Head(Decider):
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
-        other = replace(self, folds=folds)
-        other.derived.share(self.derived)
-        return other
+        head = replace(self, folds=folds)
+        head.derived.share(self.derived)
+        return head
 
     @lazy
     def prepared(self) -> Any:

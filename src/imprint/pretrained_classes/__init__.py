@@ -117,13 +117,14 @@ class PretrainedHead(Decider):
         """
         if self.strategy != "margin":
             return 0.0
-        old, folds = self._pretrained_layer(), self.imprinted.folds  # the strategy requires `calibrate=True`
-        layer, gaps = Logits(), [np.empty(0)]
+        pretrained, logits = self._pretrained_layer(), Logits()
+        folds, gaps = self.imprinted.folds, [np.empty(0)]  # the strategy requires `calibrate=True`
         for f, head in enumerate(folds.heads):
             held_out = [rows.rows[rows.fold == f] for label, rows in folds.held.items() if label in head]
             if sum(map(len, held_out)):
                 X = np.concatenate(held_out)
-                gaps.append(layer.scores(X, gate_layer(old, head)).max(axis=1) - layer.scores(X, old).max(axis=1))
+                new_scores, old_scores = logits.scores(X, gate_layer(pretrained, head)), logits.scores(X, pretrained)
+                gaps.append(new_scores.max(axis=1) - old_scores.max(axis=1))
         margins = np.concatenate(gaps)
         return max(0.0, float(np.quantile(margins, 1 - MARGIN_SHARE, method="lower"))) if len(margins) else 0.0
 
@@ -142,14 +143,14 @@ class PretrainedHead(Decider):
     @lazy
     def prepared(self) -> Any:
         """One linear layer; for the strategy `margin`, with the head that chooses among the new classes."""
-        old, new = self._pretrained_layer(), self.imprinted
+        pretrained, new = self._pretrained_layer(), self.imprinted
         indices, n = self._indices(), len(self.pretrained.labels)
         bias = np.empty(len(self), dtype=new.dtype)
-        bias[indices[:n]] = old.bias
+        bias[indices[:n]] = pretrained.bias
         bias[indices[n:]] = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
         if self.strategy != "margin":
             return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
-        weights = np.concatenate([old.weights, gate_layer(old, new).weights])[np.argsort(indices)]
+        weights = np.concatenate([pretrained.weights, gate_layer(pretrained, new).weights])[np.argsort(indices)]
         return LinearLayer(weights, np.arange(len(self)), bias, new, indices[n:])
 
     def _pretrained_layer(self) -> "LinearLayer":
@@ -230,7 +231,7 @@ def match_quantiles(weights: Array, W: Array) -> Array:
     return np.asarray(target[ranks(W)])
 
 
-def gate_layer(old: LinearLayer, new: Head) -> LinearLayer:
+def gate_layer(pretrained: LinearLayer, new: Head) -> LinearLayer:
     """The layer that decides between new and pre-trained classes, by one row for every new class.
 
     The row is the mean of the class, matched to the quantiles of the pre-trained weights; its bias is their median.
@@ -239,5 +240,5 @@ def gate_layer(old: LinearLayer, new: Head) -> LinearLayer:
     sums = np.add.reduceat(W * mass[:, None], new.proxies.starts, axis=0)
     rows = np.add.reduceat(mass, new.proxies.starts, axis=0)
     means = (sums / rows[:, None]).astype(W.dtype)
-    bias = np.full(len(means), np.median(old.bias), dtype=old.bias.dtype)
-    return LinearLayer(match_quantiles(old.weights, means), np.arange(len(means)), bias)
+    bias = np.full(len(means), np.median(pretrained.bias), dtype=pretrained.bias.dtype)
+    return LinearLayer(match_quantiles(pretrained.weights, means), np.arange(len(means)), bias)

@@ -130,10 +130,10 @@ def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
     order = np.argsort(-S, axis=0, kind="stable")
     scores, positives = np.take_along_axis(S, order, 0), np.take_along_axis(P * weight[:, None], order, 0)
     f1 = 2 * positives.cumsum(axis=0) / (weight[order].cumsum(axis=0) + positives.sum(axis=0))
-    after = np.vstack([scores[1:], scores[-1:] - 1])
-    allowed = (scores > after) & (weight[order].cumsum(axis=0) <= MAX_PREDICTED_RATIO * rows)
+    next_scores = np.vstack([scores[1:], scores[-1:] - 1])
+    allowed = (scores > next_scores) & (weight[order].cumsum(axis=0) <= MAX_PREDICTED_RATIO * rows)
     best = np.where(allowed, f1, -1).argmax(axis=0)
-    thresholds = np.take_along_axis((scores + after) / 2, best[None], 0)[0]
+    thresholds = np.take_along_axis((scores + next_scores) / 2, best[None], 0)[0]
     return np.where(allowed.any(axis=0), thresholds, np.where(rows > 0, scores[0], np.inf))
 
 

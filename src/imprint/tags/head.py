@@ -81,7 +81,7 @@ class TagHead(Decider):
 
     @property
     def targets(self) -> Array:
-        """Which label belongs to which proxy.  # (p, labels)"""
+        """The indicator matrix of the labels of each proxy.  # (p, labels)"""
         return indicator(self.imprinted.classes.tolist(), self.labels)[self.proxies.labels]
 
     @lazy

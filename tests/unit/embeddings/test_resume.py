@@ -16,7 +16,7 @@ import pytest
 from imprint.core.errors import FileError, ImprintError
 from imprint.embeddings import extract, store
 from imprint.embeddings.extract import JOURNAL, Database, ExtractionJournal
-from imprint.embeddings.store import HEADER, ROWS
+from imprint.embeddings.store import HEADER_BYTES, ROWS
 
 BAD = (3, 21)
 
@@ -160,7 +160,7 @@ def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
     for seed in range(300):
         for path, content in files.items():
             path.write_bytes(content)
-        first = 8 * HEADER if name == ROWS else 0  # the header is written last
+        first = 8 * HEADER_BYTES if name == ROWS else 0  # the header is written last
         bit = int(np.random.default_rng(seed).integers(first, 8 * len(files[partial / name])))
         damaged = bytearray(files[partial / name])
         damaged[bit // 8] ^= 1 << bit % 8
@@ -169,7 +169,7 @@ def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
             assert again.done < 48 or name == JOURNAL  # a database has unused bytes
             assert again.done in (8 * again._batches, 48)
             assert again.skipped == whole.skipped[: len(again.skipped)]
-            size = HEADER + 4 * again.rows * again.width
+            size = HEADER_BYTES + 4 * again.rows * again.width
         assert (partial / ROWS).read_bytes() == files[partial / ROWS][:size]
 
 

@@ -38,9 +38,9 @@ def describe(name: str) -> Record:
     """The record of a network without one here, from the metadata of torchvision's weights."""
     spec = PREFIX + name
     models = import_extra("torchvision.models", "torch", spec)
-    known = models.list_models(module=models)
-    if name not in known:
-        raise unknown("torchvision model", name, known)
+    names = models.list_models(module=models)
+    if name not in names:
+        raise unknown("torchvision model", name, names)
     weights = getattr(models.get_model_weights(name), "IMAGENET1K_V1", None)
     if weights is None:
         raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")

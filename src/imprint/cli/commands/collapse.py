@@ -37,8 +37,8 @@ def command(
         backbone = embedder.spec if split.kind.needs_backbone else None
         terminal.emit({"data": data, "backbone": backbone, "rows": n, **metrics})
     else:
-        shown = {name: "-" if value is None else f"{round(value, 4) + 0.0:.4f}" for name, value in metrics.items()}
-        lines = [(name, shown[name], meaning) for name, meaning in MEANINGS.items()]
+        texts = {name: "-" if value is None else f"{round(value, 4) + 0.0:.4f}" for name, value in metrics.items()}
+        lines = [(name, texts[name], meaning) for name, meaning in MEANINGS.items()]
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
         if metrics["vci"] is None:
             terminal.note(f"vci cannot be computed: it needs more rows than columns, and there are {n:,} and {d:,}.")

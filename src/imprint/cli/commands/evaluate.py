@@ -40,9 +40,9 @@ def command(
         if train is not None:
             training = datasets.load(train, progress=bars.download, tree=nesting, **{**vars(columns), "labels": None})
         rows = gather(model, [test], bars.embedding(), root=data)
-    known, exact = count_training_rows(model, rows.X)
-    if known:
-        terminal.note(f"{'' if exact else 'At least '}{known:,} of these rows are training data; use held-out data.")
+    overlap, exact = count_training_rows(model, rows.X)
+    if overlap:
+        terminal.note(f"{'' if exact else 'At least '}{overlap:,} of these rows are training data; use held-out data.")
     result = models.evaluate(model, rows)
     terminal.emit(result.as_json()) if json else _show(result)
     if page is not None:

@@ -20,8 +20,8 @@ def command(
     json: bool = options.JSON,
 ) -> None:
     with Imprinter.change(file, backbone=backbone) as model:
-        known = {str(c): c for c in model.classes_.tolist()}
-        if label not in known and not model.tree.leaves(label):
-            raise unknown("class", label, known)
-        model.forget(known.get(label, label))
+        classes = {str(c): c for c in model.classes_.tolist()}
+        if label not in classes and not model.tree.leaves(label):
+            raise unknown("class", label, classes)
+        model.forget(classes.get(label, label))
     models.report(model, file, json)

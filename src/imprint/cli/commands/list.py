@@ -152,5 +152,5 @@ def command(
         raise unknown("list", what, LISTS)
     if measure and what != "backbones":
         raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
-    listed = list_backbones(measure) if measure else LISTS[what]() if what else list_all()
-    terminal.emit(listed.objects) if json else listed.print()
+    inventory = list_backbones(measure) if measure else LISTS[what]() if what else list_all()
+    terminal.emit(inventory.objects) if json else inventory.print()

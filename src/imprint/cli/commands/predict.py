@@ -28,7 +28,7 @@ MEASURES = {
 }
 """What the values of `--why` are called, and what they mean."""
 KNOWN_NOTE = (
-    "known: conformal p-value of belonging to one of the classes; below {0:g} for about {1:g} % of inputs that do."
+    "known: conformal p-value of belonging to one of the classes; below {:g} for about {:g} % of inputs that do."
 )
 
 

@@ -61,10 +61,10 @@ class _Watcher:
     def classify(self, settled: bool) -> None:
         """Classify new files, the oldest first; with `settled`, those that have not changed since the last scan."""
         last_scan, self._scan = self._scan, self._new_files()
-        new = [path for path, status in self._scan.items() if not settled or last_scan.get(path) == status]
-        new.sort(key=lambda path: (self._scan[path], path))
-        for first in range(0, len(new), BATCH_SIZE):
-            batch = new[first : first + BATCH_SIZE]
+        ready = [path for path, status in self._scan.items() if not settled or last_scan.get(path) == status]
+        ready.sort(key=lambda path: (self._scan[path], path))
+        for first in range(0, len(ready), BATCH_SIZE):
+            batch = ready[first : first + BATCH_SIZE]
             self._done.update(batch)
             embedded = self.model.look([str(path) for path in batch])
             self.unreadable |= bool(terminal.report_skipped(embedded.skipped))

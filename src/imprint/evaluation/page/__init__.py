@@ -68,7 +68,7 @@ def evaluation_page(
         "confusion": result.confusion,
         "per_class": [[c.rows, c.recall, c.precision] for c in result.per_class],
         "calibration_error": result.calibration_error,
-        "levels": [[one.level, one.accuracy] for one in result.levels],
+        "levels": [[level.level, level.accuracy] for level in result.levels],
         "reliability": reliability(confidence, correct),
         "mistakes": wrong,
         "all_mistakes": len(result.mistakes),
@@ -87,7 +87,7 @@ def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
         facts[row_of[mistake.path]] = {"label": label, "predicted": predicted}
     data = {
         "figures": [result.mean_average_precision, result.macro_f1, result.micro_f1, result.calibration_error],
-        "per_label": [[printable(one.label, 60), *one[1:]] for one in result.per_label],
+        "per_label": [[printable(label, 60), *figures] for label, *figures in result.per_label],
         "mistakes": list(facts),
         "all_mistakes": len(result.mistakes),
         "reliability": result.reliability,
@@ -122,7 +122,7 @@ def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
     """The HTML of suggested inputs, the most useful first."""
     chosen = zip(suggestions.tolist(), suggestions.reasons)
     items = {i: {"name": shortened(pool.names[i]), "reason": printable(reason, 120)} for i, reason in chosen}
-    unreadable = [{"path": shortened(one.name), "reason": printable(one.reason)} for one in suggestions.unreadable]
+    unreadable = [{"path": shortened(s.name), "reason": printable(s.reason)} for s in suggestions.unreadable]
     data = {"items": [*with_contents(items, pool.inputs.__getitem__, pool.kind).values()], "unreadable": unreadable}
     return document(title, f"{len(items):,} of {len(pool):,} inputs, the most useful first", "suggest", data)
 
@@ -159,12 +159,12 @@ def project(X: Array, y: Array) -> Callable[[Array], Array]:
     centre, axes = means.mean(axis=0), np.empty((U.shape[1], 0))
     for rows in (means, U):
         if missing := 2 - axes.shape[1]:
-            rest = rows - centre
-            rest = rest - rest @ axes @ axes.T
-            _, values, vectors = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
-            more = vectors[:missing][values[:missing] > 1e-9 * max(1.0, float(values[0]))]
-            largest = np.abs(more).argmax(axis=1)
-            axes = np.concatenate([axes, more.T * np.sign(more[np.arange(len(more)), largest])], axis=1)
+            residuals = rows - centre
+            residuals = residuals - residuals @ axes @ axes.T
+            _, values, vectors = np.linalg.svd(residuals - residuals.mean(axis=0), full_matrices=False)
+            new = vectors[:missing][values[:missing] > 1e-9 * max(1.0, float(values[0]))]
+            largest = np.abs(new).argmax(axis=1)
+            axes = np.concatenate([axes, new.T * np.sign(new[np.arange(len(new)), largest])], axis=1)
     axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
     return lambda Q: np.asarray((unit_rows(Q.astype(np.float64)) - centre) @ axes)
 
