@@ -62,13 +62,13 @@ class DriftMonitor:
 
     @classmethod
     def of(cls, head: Decider) -> "DriftMonitor | None":
-        """A monitor for a model with one label per input; None if it is not calibrated."""
-        calibration = head.calibration if head.calibrated else None
-        return cls.of_calibration(calibration) if isinstance(calibration, Calibration) else None
+        """A monitor for a model with one label per input; None if it is not calibrated.
 
-    @classmethod
-    def of_calibration(cls, calibration: Calibration) -> "DriftMonitor":
-        """A monitor of p-values from a calibration; rows that represent several count by their effective number."""
+        The reference rows are those of the calibration; rows that represent several count by their effective number.
+        """
+        calibration = head.calibration if head.calibrated else None
+        if not isinstance(calibration, Calibration):
+            return None
         weights = np.diff(calibration.below)
         return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
 

@@ -186,8 +186,8 @@ def _weights(head: Decider, rows: Array) -> Array:
     P = _probabilities(head, rows)
     if P.shape[1] < 2:
         return np.ones(len(rows))
-    top = np.sort(np.partition(P, -2, axis=1)[:, -2:], axis=1)
-    return np.asarray((1 - (top[:, 1] - top[:, 0])) ** 2)
+    top = np.partition(P, -2, axis=1)  # the last two columns are the second largest and the largest value
+    return np.asarray((1 - (top[:, -1] - top[:, -2])) ** 2)
 
 
 def _probabilities(head: Decider, rows: Array) -> Array:

@@ -126,8 +126,8 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
         model = project.calibrated_model()
     predicted = answer(model, row, name, top=top, unknown=unknown, level=level, why="why" in query)
     shown = partial(view.inline_preview, project.modality, raw)
-    if model.head is not None and model.head.calibrated:
-        project.drift.observe(model.head.calibration, predicted["known"], name, shown)
+    if model.head is not None:
+        project.drift.observe(model.head, predicted["known"], name, shown)
     if "preview" in query:
         predicted["preview"] = shown()
     return [predicted]

@@ -31,6 +31,7 @@ from imprint.serve.project import Project, in_use
 from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 
 TRASH = ".deleted"  # the folder of deleted projects
+DELETED = "deleted"  # a file whose time is that of the deletion; the time of the folder changes when it is listed
 TRASH_DAYS = 30  # days for which a deleted project can be restored
 KINDS = ("image", "text", "sound")
 IMPORT_THREADS = 16  # number of files of a folder that are decoded and added at the same time
@@ -162,15 +163,10 @@ class Projects:
     def as_json(self) -> dict[str, Any]:
         """The projects, and the deleted ones that can be restored; the last changed first."""
         for folder in self._folders(TRASH).values():
-            if time.time() - folder.stat().st_mtime > TRASH_DAYS * 86400:
+            mark = folder / DELETED if (folder / DELETED).exists() else folder  # an earlier version wrote no mark
+            if time.time() - mark.stat().st_mtime > TRASH_DAYS * 86400:
                 shutil.rmtree(folder, ignore_errors=True)
-        shown, first = self.project.folder.name, self.first.name
-        projects = _described(self._folders())
-        return {
-            "projects": [{**one, "open": one["id"] == shown, "first": one["id"] == first} for one in projects],
-            "deleted": _described(self._folders(TRASH)),
-            "kinds": KINDS,
-        }
+        return {"projects": self._described(), "deleted": self._described(TRASH), "kinds": KINDS}
 
     def change(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Create, open, rename, duplicate, delete or restore a project; returns the projects after that."""
@@ -213,7 +209,7 @@ class Projects:
         if folder == self.first:
             raise ParameterError("The server started with this project; delete it after a start with another one.")
         with exclusive(folder / "lock", lambda: in_use(folder)):
-            os.utime(folder)
+            (folder / DELETED).touch()
         (self.base / TRASH).mkdir(exist_ok=True)
         _move(folder, self.base / TRASH)
 
@@ -221,6 +217,19 @@ class Projects:
         base = self.base / below
         folders = {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
         return folders if below else {**folders, self.first.name: self.first}
+
+    def _described(self, below: str = "") -> list[dict[str, Any]]:
+        """What the page shows of projects, the last changed first; a damaged one is reported when it is opened."""
+        entries = []
+        for key, folder in self._folders(below).items():
+            try:
+                facts = facts_of(folder)
+            except FileError:
+                facts = {"name": folder.name}
+            changed = max(f.stat().st_mtime for f in folder.glob(f"{PROJECT}*"))
+            about = {"id": key, "name": facts["name"], "kind": facts.get("modality"), "changed": changed}
+            entries.append({**about, "open": folder == self.project.folder, "first": folder == self.first})
+        return sorted(entries, key=lambda entry: -float(entry["changed"]))
 
     def _named(self, entry: dict[str, Any], below: str = "") -> Path:
         folder = self._folders(below).get(str(entry.get("id")))
@@ -233,16 +242,3 @@ def _move(folder: Path, parent: Path) -> None:
     """Move a project into another folder, under a new name if there is one of that name."""
     target = parent / folder.name
     os.replace(folder, parent / f"{folder.name}-{secrets.token_hex(4)}" if target.exists() else target)
-
-
-def _described(folders: dict[str, Path]) -> list[dict[str, Any]]:
-    """What the page shows of projects, the last changed first; a damaged one is reported when it is opened."""
-    entries = []
-    for key, folder in folders.items():
-        try:
-            facts = facts_of(folder)
-        except FileError:
-            facts = {"name": folder.name}
-        changed = max(f.stat().st_mtime for f in folder.glob(f"{PROJECT}*"))
-        entries.append({"id": key, "name": facts["name"], "kind": facts.get("modality"), "changed": changed})
-    return sorted(entries, key=lambda entry: -float(entry["changed"]))

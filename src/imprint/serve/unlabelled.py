@@ -10,9 +10,9 @@ import numpy as np
 
 from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.active.suggestions import PreparedPool
-from imprint.calibration import Calibration
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.head import Head
 from imprint.imprinter import Embedded
 from imprint.imprinter.predictor import predictions
 from imprint.serve.store import digest_of
@@ -99,15 +99,18 @@ class ServedDrift:
     """
 
     def __init__(self) -> None:
-        self._calibration: Calibration | None = None
         self._lock, self.monitor = Lock(), DriftMonitor(0)
+        self._calibration: object = None
 
-    def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
+    def observe(self, head: Head, known: float, name: str, preview: Callable[[], str]) -> None:
         """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
+        monitor = DriftMonitor.of(head)
+        if monitor is None:
+            return
         shown = preview() if known < SUSPICIOUS_P_VALUE else ""
         with self._lock:
-            if calibration is not self._calibration:
-                self._calibration, self.monitor = calibration, DriftMonitor.of_calibration(calibration)
+            if head.calibration is not self._calibration:
+                self._calibration, self.monitor = head.calibration, monitor
             alarm = self.monitor.observe(known, name, spoken_time(time.time()), shown)
         if alarm:
             LOG.warning("Drift: %s.", alarm)

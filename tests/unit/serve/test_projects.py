@@ -1,6 +1,7 @@
 """Several projects: created, opened, renamed, duplicated, deleted and restored; and projects of earlier versions."""
 
 import io
+import os
 import time
 import zipfile
 from contextlib import closing
@@ -99,6 +100,19 @@ def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatc
     monkeypatch.setattr(projects.time, "time", lambda: now + 31 * 86400)
     assert client.json("GET", "/api/projects")[1]["deleted"] == []
     assert list((tmp_path / "home" / "serve" / ".deleted").iterdir()) == []
+
+
+def test_a_deleted_project_gains_no_time_when_the_projects_are_listed(client, tmp_path, monkeypatch):
+    do(client, "create", name="first")
+    do(client, "create", name="second")
+    do(client, "delete", id=listed(client)["first"]["id"])
+    (folder,) = (tmp_path / "home" / "serve" / ".deleted").iterdir()
+    now = time.time()
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (now - 20 * 86400, now - 20 * 86400))
+    assert len(client.json("GET", "/api/projects")[1]["deleted"]) == 1
+    monkeypatch.setattr(projects.time, "time", lambda: now + 11 * 86400)
+    assert client.json("GET", "/api/projects")[1]["deleted"] == []
 
 
 def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client, tmp_path):
