@@ -67,6 +67,20 @@ def test_onnx_heads_equal_the_library(digits, tmp_path, parts, dtype):
     np.testing.assert_allclose(probabilities, model.predict_proba(queries), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("aggregator", ["max", "kernel"])
+def test_calibrated_onnx_heads_equal_the_library(digits, tmp_path, aggregator):
+    X, y, queries = digits
+    wrong = np.where(np.arange(len(y)) % 8 == 0, (y + 3) % 10, y)  # wrong labels raise the floor of the probabilities
+    model = ImprintClassifier(aggregator=aggregator, calibrate=True, random_state=0).fit(X, wrong)
+    calibration = model.head_.calibration
+    assert calibration.floor > 0.01
+    assert abs(calibration.temperature - 1) > 0.01
+    export(model, tmp_path / "h.onnx")
+    _, probabilities, known = run(tmp_path / "h.onnx", embeddings=queries)
+    np.testing.assert_allclose(probabilities, model.predict_proba(queries), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
+
+
 @pytest.mark.parametrize("norm_inf", ["l2", "none"])
 def test_max_with_one_proxy_per_class_is_a_linear_layer(digits, tmp_path, norm_inf):
     model = fitted(digits, generator="mean", norm_inf=norm_inf)
