@@ -99,7 +99,7 @@ class LabelStudio:
         suggested = [entry["digest"] for entry in self._pool.suggest(MAX_RANKED)]
         ranks = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
         digests = [self._digests.get(int(task["id"]), "") for task in tasks]  # "": unreadable, which come last
-        best = dict(self._pool.best([digest for digest in digests if digest], 1))
+        best = self._pool.most_probable([digest for digest in digests if digest], 1)
         region, results = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}, []
         for digest in digests:
             result, score = list[Json](), 0.5 if digest else 1.0

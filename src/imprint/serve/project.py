@@ -53,7 +53,8 @@ class Project:
         self._plain = ModelBasis(Head(method, 0, np.float32))
         self._model, self._fitting = ServedModel(History(), self._plain), Lock()
         self.evaluation = ModelEvaluation(self._model)  # the newest one; the model may be some changes newer
-        self._changed_at, self._rested_at, self._hurry, self.closed = 0.0, 0.0, Event(), False
+        self._changed_at, self._rest_until = 0.0, 0.0  # on the clock of `time.monotonic`
+        self._hurry, self.closed = Event(), False
         with ExitStack() as resources, reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             enter = resources.enter_context
@@ -181,7 +182,7 @@ class Project:
         """Evaluate the newest model once for all requests; this takes at most half of the time."""
         latest = time.monotonic() + MAX_WAIT
         while not any(urgent) and not self._hurry.is_set():
-            wait = max(min(self._changed_at + PAUSE, latest), self._rested_at) - time.monotonic()
+            wait = max(min(self._changed_at + PAUSE, latest), self._rest_until) - time.monotonic()
             if wait <= 0:
                 break
             self._hurry.wait(wait)
@@ -192,7 +193,7 @@ class Project:
                 evaluation = evaluate(model, self.evaluation, self.rows)
                 evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
                 self.evaluation = evaluation
-                self._rested_at = 2 * time.monotonic() - started  # as long as the evaluation took
+                self._rest_until = 2 * time.monotonic() - started  # as long as the evaluation took
         return [self.evaluation] * len(urgent)
 
     def content(self, item: LabelledItem) -> bytes:

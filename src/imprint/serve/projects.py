@@ -70,12 +70,12 @@ def start_project(
     try:
         is_new = not project.history.revision
         if source is not None and is_new:
-            project.store.state({"name": source.resolve().stem})
+            project.store.set_facts({"name": source.resolve().stem})
         if splits and (is_new or project.store.facts().get(IMPORT) == UNFINISHED):
-            project.store.state({IMPORT: UNFINISHED})
+            project.store.set_facts({IMPORT: UNFINISHED})
             for split in splits:
                 sentences += import_folder(project, split, progress, held_out=split is not splits[0])
-            project.store.state({IMPORT: "finished"})
+            project.store.set_facts({IMPORT: "finished"})
         elif source is not None and is_new:
             project.import_model(source.read_bytes(), str(source)).result()
     except BaseException:
@@ -101,7 +101,7 @@ def open_project(
     project = Project(folder, spec, load(spec), method)
     current = {"backbone": spec, "recipe": recipe, "modality": project.modality.name}
     if not current.items() <= facts.items():
-        project.store.state(current)
+        project.store.set_facts(current)
     return project
 
 
@@ -179,17 +179,17 @@ class Projects:
                     if kind not in KINDS:
                         raise unknown("kind", kind, KINDS)
                     self._open(self.base / f"project-{secrets.token_hex(4)}", backbones.default(kind))
-                    self.project.store.state({"name": name})
+                    self.project.store.set_facts({"name": name})
                 case "open":
                     self._open(self._named(entry))
                 case "rename":
                     with closing(ProjectStore(self._named(entry))) as store:
-                        store.state({"name": clean_label(entry.get("name"))})
+                        store.set_facts({"name": clean_label(entry.get("name"))})
                 case "duplicate":
                     folder, target = self._named(entry), self.base / f"project-{secrets.token_hex(4)}"
                     copy_project(folder, target)
                     with closing(ProjectStore(target)) as store:
-                        store.state({"name": f"{facts_of(folder)['name'][:80]} (copy)"})
+                        store.set_facts({"name": f"{facts_of(folder)['name'][:80]} (copy)"})
                 case "delete":
                     self._delete(self._named(entry))
                 case "restore":

@@ -122,7 +122,7 @@ class ProjectStore:
                 raise self._database.damaged(f"the fact {row[0]!r}")
         return {"name": re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name), **{str(k): str(v) for k, v, _ in rows}}
 
-    def state(self, facts: Mapping[str, str]) -> None:
+    def set_facts(self, facts: Mapping[str, str]) -> None:
         """Store facts about the project."""
         with self._database.transaction():
             for name, value in facts.items():

@@ -75,21 +75,21 @@ class LabellingPool:
                 self._digests, self._prepared = list(self.rows), PreparedPool(np.stack(list(self.rows.values())))
             digests, excluded = self._digests, np.array([digest not in left for digest in self._digests])
             chosen = self._prepared.suggest(n, self.project.model().head, excluded)
-        best = self.best([digests[i] for i in chosen], 2)
-        return [{"digest": digest, "reason": reason, "top": top} for (digest, top), reason in zip(best, chosen.reasons)]
+        best = self.most_probable([digests[i] for i in chosen], 2)
+        return [{"digest": k, "reason": reason, "top": top} for (k, top), reason in zip(best.items(), chosen.reasons)]
 
     def confident(self, probability: float) -> list[dict[str, Any]]:
         """The inputs whose most probable class has at least this probability, the least probable first."""
-        best = [{"digest": digest, **top[0]} for digest, top in self.best(self.left(), 1) if top]
+        best = [{"digest": k, **top[0]} for k, top in self.most_probable(self.left(), 1).items() if top]
         return sorted((one for one in best if one["probability"] >= probability), key=lambda one: one["probability"])
 
-    def best(self, digests: list[str], n: int) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Each input with its `n` most probable classes; none if there is no model."""
+    def most_probable(self, digests: list[str], n: int) -> dict[str, list[dict[str, Any]]]:
+        """The `n` most probable classes of each input; none if there is no model."""
         head = self.project.calibrated_model().head
         if head is None or not digests:
-            return [(digest, []) for digest in digests]
+            return {digest: [] for digest in digests}
         rows = Embedded(np.stack([self.rows[digest] for digest in digests]), digests, ())
-        return [(one["path"], one["top"]) for one in predictions(head, rows, top=n)]
+        return {one["path"]: one["top"] for one in predictions(head, rows, top=n)}
 
 
 class ServedDrift:

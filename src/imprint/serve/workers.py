@@ -18,19 +18,19 @@ class TaskFailedError(ImprintError):
 class SupervisedThread:
     """Drains a queue in batches on one thread, in the order of arrival.
 
-    `work` takes up to `most` tasks and returns a result or an error for each. It must have no effect if it raises: each
-    task of the batch is then tried again alone, so that an error reaches only the task that caused it. If something
-    ends the thread, such as SystemExit, its tasks fail and another thread takes its place.
+    `work` takes up to `max_batch` tasks and returns a result or an error for each. It must have no effect if it raises:
+    each task of the batch is then tried again alone, so that an error reaches only the task that caused it. If
+    something ends the thread, such as SystemExit, its tasks fail and another thread takes its place.
 
-    >>> thread = SupervisedThread("example", lambda numbers: [1 / n for n in numbers], most=2)
+    >>> thread = SupervisedThread("example", lambda numbers: [1 / n for n in numbers], max_batch=2)
     >>> futures = [thread.submit(n) for n in (1, 0, 4)]
     >>> thread.close()
     >>> futures[2].result(), str(futures[1].exception()), thread.status()["failures"]
     (0.25, 'The example thread failed: division by zero.', 1)
     """
 
-    def __init__(self, name: str, work: Callable[[list[Any]], Sequence[Any]], most: int):
-        self.name, self._work, self._most = name, work, most
+    def __init__(self, name: str, work: Callable[[list[Any]], Sequence[Any]], max_batch: int):
+        self.name, self._work, self._max_batch = name, work, max_batch
         self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
         self._batch: list[QueuedTask] = []
         self._failures, self._restarts, self._closed, self._lock = 0, 0, False, Lock()
@@ -78,7 +78,7 @@ class SupervisedThread:
     def _take(self) -> bool:
         """Take the next batch from the queue, as soon as there is a task; False after `close`."""
         self._batch = []
-        while len(self._batch) < self._most and not (self._batch and self._queue.empty()):
+        while len(self._batch) < self._max_batch and not (self._batch and self._queue.empty()):
             queued = self._queue.get()
             if queued is None:
                 self._queue.put(None)  # for the next call

@@ -121,7 +121,7 @@ def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client
     for name in ("first", "second"):
         projects.open_project(folder).close()
         with closing(ProjectStore(folder)) as store:
-            store.state({"name": name})
+            store.set_facts({"name": name})
         do(client, "delete", id=folder.name)
     deleted = {one["name"]: one["id"] for one in client.json("GET", "/api/projects")[1]["deleted"]}
     assert set(deleted) == {"first", "second"}
@@ -165,7 +165,7 @@ def test_a_project_names_no_network_that_must_be_downloaded(tmp_path):
     folder = tmp_path / "foreign"
     folder.mkdir()
     store = ProjectStore(folder)
-    store.state({"backbone": "timm:vit"})
+    store.set_facts({"backbone": "timm:vit"})
     store.close()
     with pytest.raises(FileError, match="--backbone timm:vit"):
         projects.open_project(folder)

@@ -139,7 +139,7 @@ def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path):
 
 def test_a_damaged_fact_is_refused(tmp_path):
     store = opened(tmp_path)
-    store.state({"backbone": "raw", "name": "birds"})
+    store.set_facts({"backbone": "raw", "name": "birds"})
     store._database.execute("UPDATE facts SET value = 'tinynet' WHERE name = 'backbone'")
     store.close()
     with pytest.raises(FileError, match=r"the fact 'backbone' is damaged; restore a copy"):
