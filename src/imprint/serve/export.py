@@ -84,7 +84,7 @@ def archive(project: Project) -> Iterator[bytes]:
     out, damaged = _ZipStream(), list[str]()
     by_class = project.history.labelled.by_class()
     items = [item for of_class in by_class.values() for item in sorted(of_class, key=lambda item: item.file)]
-    texts = [item for item in items if item.text is not None]
+    texts, files = [item for item in items if item.text is not None], [item for item in items if item.text is None]
     split = any(item.held_out for item in items)
     with closing(ProjectStore(project.folder)) as store, zipfile.ZipFile(out, "w") as archive:
 
@@ -97,11 +97,9 @@ def archive(project: Project) -> Iterator[bytes]:
                 add("test.csv", _table([i for i in texts if i.held_out]))
         elif texts:
             add("descriptions.csv", _table(texts))
-        for item in items:
-            if item.text is not None:
-                continue
-            part = ("test/" if item.held_out else "train/") if split else ""
-            path = f"{part}{item.path}"
+        for item in files:
+            part = "test/" if item.held_out else "train/"
+            path = f"{part}{item.path}" if split else item.path
             try:
                 add(path, store.file(item.digest))
             except FileError:
