@@ -10,10 +10,8 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.decisions import DISTANCE_OFFSET, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
-from imprint.kernels.rows import column_means
-from imprint.kernels.scores import shares
+from imprint.kernels.rows import column_means, double
 
-WEIGHTINGS = ("distance", "uniform")
 MIN_RADIUS = float(np.finfo(np.float64).tiny)  # of the proxies: the doubt divides by it
 
 
@@ -36,7 +34,7 @@ class Nearest(Aggregator):
 
     m: int = param(5, "number of neighbours that vote", ge=1)
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
-    weighting: str = param("distance", "weight of a vote", choices=WEIGHTINGS, detail=True)
+    weighting: str = param("distance", "weight of a vote", choices=("distance", "uniform"), detail=True)
 
     def prepare(self, proxies: Proxies, sums: State) -> VotingProxies:
         if self.m > len(proxies.labels):
@@ -54,7 +52,8 @@ class Nearest(Aggregator):
     def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":
             S = (S * self.m + 1e-3) // 1  # numbers of votes, without the fractions that break ties
-        return shares(S)
+        S = double(S)
+        return S / S.sum(axis=1, keepdims=True)
 
     def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
         """d / (d + r), with the mean distance d of the voting proxies and the mean distance r of all to their mean."""

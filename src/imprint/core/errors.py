@@ -6,16 +6,9 @@ from contextlib import contextmanager
 from numbers import Integral
 
 __all__ = [
-    "DataWarning",
-    "FileError",
-    "ImprintError",
-    "KindError",
-    "MissingExtraError",
-    "NotFittedError",
-    "ParameterError",
-    "SmallSampleWarning",
-    "UnreadableInput",
-]
+    "DataWarning", "FileError", "ImprintError", "KindError", "MissingExtraError", "NotFittedError", "ParameterError",
+    "SmallSampleWarning", "UnreadableInput",
+]  # fmt: skip
 
 
 class ImprintError(Exception):
@@ -130,8 +123,7 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that are invisible or that change how other characters are displayed."""
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # or change how others are displayed
 JOINERS = "\u200c\u200d"  # invisible, but part of words and emoji
 
 

@@ -11,10 +11,8 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 SEPARATOR = "/"
-MIN_PROBABILITY = 0.8  # of a node that replaces the answer 'none of these'
-THRESHOLD_DIVISOR = 5
-"""A node replaces it only if the p-value of the input is at least a fifth of the threshold. Inputs with a smaller
-p-value seldom belong to any node: see `benchmarks/trees.py`."""
+MIN_PROBABILITY = 0.8  # of a node that replaces the answer 'none of these'; see `benchmarks/trees.py`
+THRESHOLD_DIVISOR = 5  # inputs whose p-value is below threshold / 5 seldom belong to any node
 
 
 class Node(NamedTuple):

@@ -8,8 +8,6 @@ from imprint.generators._base import PerClassGenerator, append_rows, cluster_lay
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam
 
-ALGORITHMS = ("fasterpam", "alternate")
-
 
 @dataclass(frozen=True, kw_only=True)
 class KMedoids(PerClassGenerator):
@@ -24,7 +22,7 @@ class KMedoids(PerClassGenerator):
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
-    method: str = param("fasterpam", "search algorithm", choices=ALGORITHMS, detail=True)
+    method: str = param("fasterpam", "search algorithm", choices=("fasterpam", "alternate"), detail=True)
     layout = cluster_layout()
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:

@@ -11,8 +11,7 @@ from imprint.kernels.rows import recompute_close, squared_distances, squared_nor
 
 MAX_STORED_BYTES = 256 * 2**20  # of distances between all rows
 BLOCK_ROWS = 256  # rows whose distances are computed together
-CLOSE_SHARE = 1e-3
-"""Squared distances up to this share of the squared lengths are computed again, from differences."""
+CLOSE_SHARE = 1e-3  # of the squared lengths; squared distances up to that are computed again, from differences
 SQUARE_RANGE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
 
 

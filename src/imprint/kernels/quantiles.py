@@ -48,10 +48,10 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
     targets = np.empty((len(sizes), d), dtype=first.dtype)
     pool = np.sort(first, axis=None)
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
-        from imprint.kernels.compiled import quantiles as compiled
+        from imprint.kernels.compiled import deciding
 
         space = np.concatenate([pool, np.empty(d * sum(sizes), dtype=pool.dtype)])
-        compiled.successive_targets(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
+        deciding.successive_targets(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)

@@ -16,8 +16,7 @@ from imprint.kernels.cpu import blocks
 BLOCK_ROWS = 1024  # converted to float64 at a time
 BLOCK_PAIRS = 4096  # whose differences are in memory at a time
 DEVICE_BLOCK_ROWS = 65536  # rows or pairs at a time on a GPU
-CLOSE_SHARE = 1e-2
-"""Squared distances up to this share of the squared lengths are computed again, from differences."""
+CLOSE_SHARE = 1e-2  # of the squared lengths; squared distances up to that are computed again, from differences
 
 
 def double(X: Any) -> Any:

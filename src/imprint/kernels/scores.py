@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.arrays import cast_like, concatenate, dtype_name, is_torch, like, namespace
 from imprint.core.types import Array
 from imprint.kernels.cpu import blocks, on_all_cores
-from imprint.kernels.rows import double, exact_products
+from imprint.kernels.rows import exact_products
 
 BLOCK_QUERIES, BLOCK_PROXIES = 512, 4096  # whose products are in memory at a time, per core
 MAX_DEVICE_SCORES = 2**27  # in memory at a time on a GPU
@@ -68,16 +68,6 @@ def softmax(Z: Any, temperature: float = 1.0) -> Any:
     with np.errstate(over="ignore"):  # what is too far below the largest becomes zero
         E = np.exp((E - E.max(axis=1, keepdims=True)) / max(temperature, MIN_TEMPERATURE))
     return np.asarray(E / E.sum(axis=1, keepdims=True))
-
-
-def shares(S: Any) -> Any:
-    """Every row divided by its sum, in float64.
-
-    >>> shares(np.array([[1.0, 3.0]]))
-    array([[0.25, 0.75]])
-    """
-    S = double(S)
-    return S / S.sum(axis=1, keepdims=True)
 
 
 def keep_winners(P: Any, S: Any) -> Any:

@@ -23,8 +23,7 @@ from imprint.method import FAMILIES, Method
 class Methods:
     """A sequence of methods, stored as the distinct components of each part and, for each method, integer codes."""
 
-    components: tuple[dict[str, Any], ...]
-    """For each of the five parts, its distinct components by text."""
+    components: tuple[dict[str, Any], ...]  # for each of the five parts, its distinct components by text
     codes: Array  # (n, 5) for each method, the position of each part in `components`
 
     @classmethod
@@ -184,8 +183,7 @@ def _as_text(part: str, value: Any) -> Any:
     return value
 
 
-GRID_PARAMETERS = {"generator": "k", "aggregator": "m"}
-"""The parameter of a part that a grid sets if the text of a component does not state it."""
+GRID_PARAMETERS = {"generator": "k", "aggregator": "m"}  # that a grid sets if the text of a component does not
 
 
 @dataclass(frozen=True, kw_only=True)

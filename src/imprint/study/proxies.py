@@ -74,12 +74,10 @@ class UnitProxies:
     def __init__(self, graph: WorkGraph, X: Array) -> None:
         self.X = X
         self.states: dict[tuple[ClassRows, ProxySpec], State] = {}
-        self.seconds = np.zeros(len(graph.specs))
-        """The processor time of each spec, with an equal part of shared work."""
+        self.seconds = np.zeros(len(graph.specs))  # processor time of each spec, with an equal part of shared work
         self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}  # before `norm_post`
         self._class_blocks: dict[ClassRows, ProxyRows] = {}  # all rows of a class, as they are
-        self.normalised: dict[object, Any] = {}
-        """Proxies after `norm_post`, by whatever they depend on; cleared to free memory."""
+        self.normalised: dict[object, Any] = {}  # after `norm_post`, by what they depend on; cleared to free memory
         self._statistics: dict[object, State] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()

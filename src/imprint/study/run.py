@@ -25,8 +25,7 @@ from imprint.study.study import Source, Study
 
 MIN_PARALLEL_WORK = 5e10  # multiplications, some seconds; below, starting worker processes takes longer
 Columns: TypeAlias = dict[str, Array]
-Outcome: TypeAlias = tuple[Unit, Columns | str]
-"""A unit with its columns, or with the reason why it failed."""
+Outcome: TypeAlias = tuple[Unit, Columns | str]  # a unit with its columns, or with the reason why it failed
 
 
 @dataclass(frozen=True)

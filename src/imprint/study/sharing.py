@@ -39,12 +39,9 @@ from imprint.study.grid import Methods
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # relative difference of two scores up to which they are a near tie
 KERNEL_ROUNDING = 4 * MAX_SCORE_ERROR  # the same for `kernel`, whose sums cancel
-NESTED_GENERATORS = (Random, FPS, CovMax)
-"""The proxies for a smaller k are the first k of those for a larger one."""
-SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)
-"""The proxies are rows of the class."""
-ROW_SCALINGS = (NoNorm, L2)
-"""Norms that do not change the direction of a row."""
+NESTED_GENERATORS = (Random, FPS, CovMax)  # the proxies for a smaller k are the first k of those for a larger one
+SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)  # the proxies are rows of the class
+ROW_SCALINGS = (NoNorm, L2)  # the directions of rows do not change
 SHAREABLE_TYPES = {
     "norm_pre": ROW_SCALINGS,
     "generator": (*SELECTING_GENERATORS, Mean, KMeans, LeastSquares, KLeastSquares),

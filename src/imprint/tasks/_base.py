@@ -28,8 +28,7 @@ class Task(Component):
     """
 
     family: ClassVar[str] = "imprint.tasks"
-    positional: ClassVar[str] = ""
-    """The parameter that a text gives by position, as in `classes(0, 3, 7)`."""
+    positional: ClassVar[str] = ""  # the parameter that a text gives by position, as in `classes(0, 3, 7)`
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
         """The new label of each selected class, in the order of the task; by default, all classes unchanged.

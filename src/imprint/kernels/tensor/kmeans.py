@@ -87,9 +87,9 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
     for i, (c, k) in enumerate(zip(batch.owner, batch.k)):
         full = counts[i, :k] > 0
         cluster_of_row = ends.labels[i, : len(batch.rows[c])]
-        mass, apart = counts[i, :k][full], scatter[i, :k][full]
+        mass, squares = counts[i, :k][full], scatter[i, :k][full]
         labels = cluster_of_row if full.all() else rank[i][cluster_of_row]
-        sums = mass, apart / mass, float(apart.sum())
+        sums = mass, squares / mass, float(squares.sum())
         results.append(KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i])))
     return results
 
