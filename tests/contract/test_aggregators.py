@@ -86,7 +86,7 @@ def test_evidence_and_doubt_are_finite_and_mean_what_they_say(a):
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
 def test_what_was_prepared_before_only_saves_work(a, monkeypatch):
-    monkeypatch.setattr("imprint.gaussian_process.scale.RESOLVED_ROWS", 5)
+    monkeypatch.setattr("imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 5)
     P, Q = proxies(), queries(np.float64)
     few = Proxies(P.weights[:10], P.labels[:10], P.mass[:10], P.spread[:10])
     rows = np.random.default_rng(8).normal(size=(50, 7))

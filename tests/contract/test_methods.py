@@ -152,7 +152,7 @@ def scores_of(clf, Q):
 def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
     """Classes come, go, grow and come back between predictions; the answer is always that of a fresh model."""
     monkeypatch.setattr(
-        "imprint.gaussian_process.scale.RESOLVED_ROWS", 5
+        "imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 5
     )  # so that a handful of proxies is corrected, not solved again
     X, y, Q = data(np.float64)
     parts = dict(generator="kmeans(k=4)", aggregator=aggregator, random_state=7)
