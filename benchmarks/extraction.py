@@ -23,7 +23,7 @@ import onnxruntime
 from sklearn.datasets import load_digits
 
 from imprint import backbones
-from imprint.backbones.record import weights
+from imprint.backbones.record import read_weights
 from imprint.core.digest import digest
 from imprint.embeddings import extract
 
@@ -51,7 +51,7 @@ class Split:
 
 
 def bare_loop(batches):
-    content, _ = weights(backbones.record("tinynet"))
+    content, _ = read_weights(backbones.record("tinynet"))
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
 

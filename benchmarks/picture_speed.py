@@ -22,7 +22,7 @@ import onnxruntime
 from PIL import Image
 
 from imprint import ImprintClassifier, backbones
-from imprint.backbones.record import weights
+from imprint.backbones.record import read_weights
 from imprint.modalities.image import read_picture
 
 SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[2] / "shared"))
@@ -58,7 +58,7 @@ def stages(data):
 
 
 def batch(data):
-    content, _ = weights(backbones.record("efficientnet_lite0"))
+    content, _ = read_weights(backbones.record("efficientnet_lite0"))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -29,21 +29,9 @@ from imprint.tags import TagCalibration, TagHead
 
 LABEL_TYPES = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The Python types of labels for each kind of NumPy type."""
-MAX_LABEL_BYTES = 2**28
-"""The maximum size of the labels as an array, in bytes; every entry is as wide as the longest label."""
-DOCUMENT_KEYS: tuple[str, ...] = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
-DOCUMENT_KEYS += (
-    "kind",
-    "written_by",
-    "features",
-    "backbone",
-    "pictures",
-    "kept",
-    "card",
-    "names",
-    "flat",
-    "class_weight",
-)
+MAX_LABEL_BYTES = 2**28  # of the labels as an array, in which every entry is as wide as the longest label
+HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "flat")
+MODEL_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "class_weight")
 """The keys of a document: those of a head, and those of models that contain a head."""
 PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
 EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
@@ -122,7 +110,7 @@ def _unknown_names(method: Method, document: dict[str, Any], arrays: dict[str, A
         is_stack = is_paired and re.match(rf"({stacks})/", name) is not None
         return is_stack or name in single or (name.startswith(PICTURES) and "pictures" in document)
 
-    tables = [(document, DOCUMENT_KEYS), (document["parts"], PARTS)]
+    tables = [(document, HEAD_KEYS + MODEL_KEYS), (document["parts"], PARTS)]
     keys = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
     return sorted(keys) + sorted(name for name in arrays if not is_known(name))
 
