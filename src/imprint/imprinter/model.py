@@ -212,9 +212,8 @@ class Imprinter(Predictor):
         state = ImprinterState.from_parts(document, arrays, path)
         with container.reading(path):
             origin = document.get("backbone")
-            spec, fingerprint = (
-                (NO_BACKBONE, "") if origin is None else (str(origin["spec"]), str(origin["fingerprint"]))
-            )
+            spec = NO_BACKBONE if origin is None else str(origin["spec"])
+            fingerprint = "" if origin is None else str(origin["fingerprint"])
         self = cls(backbone or spec, cache=cache, device=device, threads=threads)
         if origin is not None:
             self.embedder.check_origin(path, spec, fingerprint, named=backbone is not None)

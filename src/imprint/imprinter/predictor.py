@@ -51,9 +51,8 @@ class Predictor:
         facts = {"backbone": self.embedder.spec or "the default for the data"}
         if self.fitted:
             facts["method"] = str(self.state.head.imprinted.method)
-            facts["classes"] = first_names(
-                [printable(label, 40) for label in self.classes_.tolist()], MAX_SHOWN_CLASSES
-            )
+            labels = [printable(label, 40) for label in self.classes_.tolist()]
+            facts["classes"] = first_names(labels, MAX_SHOWN_CLASSES)
         if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
             low, high = self.expected_interval_
             facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"

@@ -139,9 +139,8 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
     if answer["label"] is None:
         closest, others = terminal.brief(top[0]["label"]), top[1:]
         node = answer.get("node")
-        label = (
-            f"{node['label']} (kind unknown; closest: {closest})" if node else f"{NONE_OF_THESE} (closest: {closest})"
-        )
+        answered = f"{node['label']} (kind unknown; " if node else f"{NONE_OF_THESE} ("
+        label = f"{answered}closest: {closest})"
         chosen = [node] if node else []
     probability = ", ".join(percent(guess["probability"]) for guess in chosen)
     return label, probability, ", ".join(f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others)
