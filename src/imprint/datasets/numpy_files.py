@@ -62,7 +62,8 @@ def _naming(where: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as e:
-        raise FileError(f"{where}: {e}") from None
+        sentence = str(e)
+        raise FileError(f"{where}: {sentence[0].lower()}{sentence[1:]}") from None
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:

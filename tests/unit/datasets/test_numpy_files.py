@@ -82,10 +82,10 @@ def test_labels_must_be_given_where_they_belong(matrix, tmp_path):
     [
         (
             np.where(np.arange(15).reshape(5, 3) == 7, np.nan, X),
-            r"row 3, column 2: nan is not a finite float32 number\.$",
+            r": embeddings, row 3, column 2: nan is not a finite float32 number\.$",
         ),
         (np.full((2, 2), 1e300), r"row 1, column 1: 1e\+300 is not a finite float32 number\.$"),
-        (X[0], r"must be rows of numbers, not float32 of shape \(3,\)\.$"),
+        (X[0], r": embeddings must be rows of numbers, not float32 of shape \(3,\)\.$"),
         (np.array([["a"]]), r"must be rows of numbers, not <U1 of shape \(1, 1\)\.$"),
         (np.array([[1j]]), r"must be rows of numbers, not complex128"),
         (X[:0], r"must be rows of numbers, not float32 of shape \(0, 3\)\.$"),

@@ -65,9 +65,9 @@ def test_the_fingerprint_is_of_images_and_labels(tmp_path):
         ),
         (
             {"train_labels": np.array(["x" * 1001] * 6)},
-            r"Labels must have at most 1,000 characters, .* 1,001",
+            r": labels must have at most 1,000 characters, .* 1,001",
         ),
-        ({"train_labels": LABELS.astype(float)}, r"train_labels: Labels must be a list of integers or strings"),
+        ({"train_labels": LABELS.astype(float)}, r"train_labels: labels must be a list of integers or strings"),
         ({"train_labels": LABELS.astype(object)}, r"not a readable pack"),
     ],
 )

@@ -66,7 +66,7 @@ def test_two_writes_give_the_same_bytes(tmp_path):
         (dict(test=ROWS[:4, :3]), "the same width, not 5 and 3"),
         (dict(train=ROWS[:0], train_labels=LABELS[:0]), "must be rows of numbers"),
         (dict(train_labels=LABELS[:3]), "train has 12 rows and train_labels has 3 labels"),
-        (dict(test_labels=LABELS[:4] / 2), "test_labels: Labels must be"),
+        (dict(test_labels=LABELS[:4] / 2), "test_labels: labels must be"),
         (dict(test_labels=np.ones((4, 3))), "test_labels of two axes must hold 0 and 1"),
         (dict(scale=np.float32(1)), "floating point, or unsigned bytes with a scale"),
         (dict(BYTES), "floating point, or unsigned bytes with a scale"),
