@@ -87,7 +87,11 @@ def table(
     for name, width in widths.items():
         no_wrap = name in right or (names and name == columns[0])
         grid.add_column(
-            name, justify="right" if name in right else "left", no_wrap=no_wrap, overflow="fold", width=width
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=no_wrap,
+            overflow="ellipsis" if no_wrap else "fold",  # without "…", a part of a number is read as another number
+            width=width,
         )
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
         shown = shortened(first.plain, widths[columns[0]]) if names else first.plain

@@ -20,21 +20,26 @@ class Screen(io.StringIO):
         return True
 
 
+def rows_printed(monkeypatch, width, *args, **options):
+    """The lines of a table on a terminal of some width."""
+    stream = Screen()
+    with monkeypatch.context() as patch:  # pytest captures standard output between fixture and test
+        patch.setattr(sys, "stdout", stream)
+        for name, value in (("COLUMNS", str(width)), ("TERM", "xterm"), ("NO_COLOR", "1")):
+            patch.setenv(name, value)
+        terminal.table(*args, **options)
+    found = stream.getvalue().splitlines()
+    assert max(cell_len(line.rstrip()) for line in found) <= width
+    assert "\x1b" not in stream.getvalue()
+    return found
+
+
 @pytest.fixture(params=WIDTHS)
 def printed(request, monkeypatch):
     """The lines of a table on a terminal of some width."""
 
     def lines(*args, **options):
-        stream = Screen()
-        with monkeypatch.context() as patch:  # pytest captures standard output between fixture and test
-            patch.setattr(sys, "stdout", stream)
-            for name, value in (("COLUMNS", str(request.param)), ("TERM", "xterm"), ("NO_COLOR", "1")):
-                patch.setenv(name, value)
-            terminal.table(*args, **options)
-        found = stream.getvalue().splitlines()
-        assert max(cell_len(line.rstrip()) for line in found) <= request.param
-        assert "\x1b" not in stream.getvalue()
-        return found
+        return rows_printed(monkeypatch, request.param, *args, **options)
 
     return lines
 
@@ -55,6 +60,14 @@ def test_the_class_is_shown_next_to_a_long_path(printed, path, label):
 def test_paths_in_a_single_column_lose_the_middle(printed):
     for line, path in zip(printed(["name"], [[LONG], [WIDE], ["a.jpg"]])[2:], [LONG, WIDE, "a.jpg"]):
         assert (line[:2], line.rstrip()[-4:]) == (path[:2], path[-4:])
+
+
+def test_a_number_for_which_there_is_no_room_is_marked_as_cut(monkeypatch):
+    columns, row = ["name", "class", "rows", "recall", "precision"], ["a.jpg", "cat", "123456", "66.7 %", "100.0 %"]
+    lines = rows_printed(monkeypatch, 26, columns, [row], right=columns[2:])
+    numbers = re.findall(r"[\d.]+(?: %|…)?", lines[-1].split("cat", 1)[-1])
+    assert numbers
+    assert all(number in row or number.endswith("…") for number in numbers), lines
 
 
 def test_no_part_of_a_long_class_name_is_lost(printed):
