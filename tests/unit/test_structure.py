@@ -11,7 +11,7 @@ import imprint
 ROOT = Path(imprint.__file__).parent
 TREES = {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 MODALITIES = {"image", "text", "sound", "embedding"}
-MOST_LINES = 29_300
+MAX_LINES = 28_950
 """Lower it when code goes; raise it only for a feature that is worth its lines."""
 
 
@@ -28,7 +28,7 @@ def is_triton(function):
 
 
 def test_lines_and_files_of_the_package():
-    assert sum(map(lines, TREES)) <= MOST_LINES
+    assert sum(map(lines, TREES)) <= MAX_LINES
     assert len(TREES) <= 300
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from imprint.core import __version__
@@ -76,6 +75,8 @@ class Store:
 
     def results(self, study: Study) -> pa.Table:
         """The finished experiments of a study, each once, in the study's order."""
+        import pyarrow.compute as pc  # takes 0.1 s, and a run does not need it
+
         fingerprints, table, keys = self.manifest()["embeddings"], self.table(), list[bytes]()
         methods = study.methods.encoded()
         experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
