@@ -231,8 +231,9 @@ def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | No
     if sample_weight is None and class_weight is None:
         return None
     weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-    if class_weight is not None:
-        weight = weight * compute_sample_weight(class_weight, y)
+    if not isinstance(class_weight, dict) and str(class_weight) not in ("balanced", "None"):
+        raise ParameterError("class_weight must be a dict, 'balanced' or None.")
+    weight = weight * compute_sample_weight(class_weight, y)
     if not weight.any() or not ((weight >= 0) & (weight <= MAX_WEIGHT)).all():
         raise ParameterError(f"the weights of rows must be 0 to {MAX_WEIGHT:g}, and one must be positive.")
     return np.asarray(weight)

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TypeAlias
 
 from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connected
-from imprint.core.errors import check_int
+from imprint.core.errors import ParameterError, check_int
 from imprint.core.family import unknown
 from imprint.core.types import Array
 from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
@@ -76,6 +76,8 @@ def run(
     if engine not in RUNNERS:
         raise unknown("engine", engine, RUNNERS)
     studies = [study] if isinstance(study, Study) else list(study)
+    if not studies:
+        raise ParameterError("run(study): give one study or more.")
     if workers is not None:
         check_int("run", "workers", workers)
     store = Store(out)

@@ -65,6 +65,12 @@ def test_weights_that_make_no_sense_are_refused(weight):
         ImprintClassifier().fit(X, Y, sample_weight=weight)
 
 
+@pytest.mark.parametrize("class_weight", [[1, 2], np.ones(2), "even", 2.0])
+def test_class_weights_are_a_dict_or_balanced(class_weight):
+    with pytest.raises(ParameterError, match=r"^fit\(X, y\): class_weight must be a dict, 'balanced' or None\.$"):
+        ImprintClassifier(class_weight=class_weight).fit(X, Y)
+
+
 def test_a_negative_class_weight_is_refused():
     with pytest.raises(ParameterError, match=r"^fit\(X, y\): the weights of rows must be 0 to 1e\+09"):
         ImprintClassifier(class_weight={3: -1.0}).fit(X, Y)

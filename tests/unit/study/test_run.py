@@ -196,6 +196,12 @@ def test_the_costs_of_experiments_add_up_to_most_of_the_run(tmp_path, aggregator
     assert 0.4 < max(shares[1:]) <= 1
 
 
+def test_a_run_of_no_study_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match=r"^run\(study\): give one study or more\.$"):
+        run([], tmp_path / "out", source=SOURCE)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
