@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from imprint.core.component import DEFAULT_METHOD, PARTS
-from imprint.core.family import unknown
+from imprint.core.errors import unknown
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier

@@ -12,9 +12,8 @@ from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError, reporting
+from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.extras import installed, load_plugin, registered
-from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.modalities import modality
 

@@ -1,7 +1,8 @@
 """All errors, and parts of their messages. A message names the call, then the rule: `top(n=0): n must be int >= 1.`"""
 
+import difflib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 
@@ -9,6 +10,7 @@ __all__ = [
     "DataWarning", "FileError", "ImprintError", "KindError", "MissingExtraError", "NotFittedError", "ParameterError",
     "SmallSampleWarning", "UnreadableInput",
 ]  # fmt: skip
+MAX_LISTED_NAMES = 40  # in an error message
 
 
 class ImprintError(Exception):
@@ -28,6 +30,16 @@ def check_int(call: str, name: str, value: object, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {minimum}.")
     return int(value)
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
+    """The error for a name that does not exist, with a suggestion."""
+    known = list(known)
+    similar = difflib.get_close_matches(str(name), known, MAX_LISTED_NAMES)
+    hint = f" Did you mean {similar[0]!r}?" if similar else ""
+    listed = known if len(known) <= MAX_LISTED_NAMES else (similar or known)[:MAX_LISTED_NAMES]
+    more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
+    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}.")
 
 
 class KindError(ParameterError, TypeError):

@@ -1,8 +1,7 @@
 """A family is a folder: one component per file, the file name is its public name. Plug-ins join it by entry point."""
 
 import ast
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -11,22 +10,11 @@ from pkgutil import iter_modules
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from imprint.core.component import Component
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, unknown
 from imprint.core.extras import load_plugin, registered
 
 C = TypeVar("C", bound=Component)
-MAX_LISTED_NAMES = 40  # in an error message
 MAX_TEXT_LENGTH = 200  # characters; a component's text is a short call, never a program
-
-
-def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
-    """The error for a name that does not exist, with a suggestion."""
-    known = list(known)
-    similar = difflib.get_close_matches(str(name), known, MAX_LISTED_NAMES)
-    hint = f" Did you mean {similar[0]!r}?" if similar else ""
-    listed = known if len(known) <= MAX_LISTED_NAMES else (similar or known)[:MAX_LISTED_NAMES]
-    more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
-    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}.")
 
 
 class Family(Generic[C]):

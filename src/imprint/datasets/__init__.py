@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from imprint.core.errors import FileError, ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, unknown
 from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack

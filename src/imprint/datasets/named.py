@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from imprint.core.errors import FileError, reporting_damage
+from imprint.core.errors import FileError, reporting_damage, unknown
 from imprint.core.extras import missing
-from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.folder import load_folder

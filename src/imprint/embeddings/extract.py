@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones import Backbone
-from imprint.core.errors import FileError, ImprintError, ParameterError, reporting
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ImprintError, ParameterError, reporting, unknown
 from imprint.core.files.atomic import exclusive
 from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
 from imprint.datasets import Split

@@ -12,8 +12,7 @@ from imprint.backbones import Backbone, Record
 from imprint.backbones.backbone import import_extra
 from imprint.calibration import Calibration
 from imprint.core import __version__
-from imprint.core.errors import FileError, ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, unknown
 from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array

@@ -8,8 +8,7 @@ import numpy as np
 
 from imprint.aggregators._base import Change
 from imprint.core.arrays import on_gpu, rows_at, split_rows, to_device
-from imprint.core.errors import NotFittedError, ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies, State
 from imprint.head.decider import Decider

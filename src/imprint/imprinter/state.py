@@ -9,8 +9,7 @@ import numpy as np
 from imprint import backbones, generators, recipes
 from imprint.calibration.cross_validation import rows_by_class
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError, require
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
 from imprint.core.types import Array

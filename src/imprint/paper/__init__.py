@@ -7,8 +7,7 @@ Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
 import tomllib
 from importlib.resources import files
 
-from imprint.core.errors import ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import ParameterError, unknown
 from imprint.paper import budgets, collapse, measurements, modes, tables
 from imprint.paper.artefact import Artefact
 

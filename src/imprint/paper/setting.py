@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from imprint import aggregators
-from imprint.core.errors import FileError, ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, unknown
 from imprint.datasets.numpy_files import open_pack
 from imprint.study import Study
 from imprint.study.grid import method_from_text

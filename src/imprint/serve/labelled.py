@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from posixpath import splitext
 from typing import Any, NamedTuple
 
-from imprint.core.errors import ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import ParameterError, unknown
 from imprint.core.tree import SEPARATOR, LabelTree
 
 Entry = dict[str, Any]

@@ -13,8 +13,8 @@ import numpy as np
 
 from imprint.core.arrays import factorize
 from imprint.core.component import PARTS, Component
-from imprint.core.errors import ParameterError
-from imprint.core.family import Family, unknown
+from imprint.core.errors import ParameterError, unknown
+from imprint.core.family import Family
 from imprint.core.types import Array
 from imprint.method import FAMILIES, Method
 

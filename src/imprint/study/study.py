@@ -12,8 +12,7 @@ import numpy as np
 
 from imprint import tasks
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.files.atomic import home
 from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, open_unpacked

@@ -11,8 +11,7 @@ from imprint.calibration import CrossValidation
 from imprint.core.arrays import to_numpy
 from imprint.core.component import DEFAULT_METHOD
 from imprint.core.digest import class_rng
-from imprint.core.errors import ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import ParameterError, unknown
 from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies

@@ -5,8 +5,7 @@ from typing import Any
 from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.core.errors import ParameterError
-from imprint.core.family import unknown
+from imprint.core.errors import ParameterError, unknown
 
 VERSION = 1
 

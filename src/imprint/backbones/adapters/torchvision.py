@@ -10,8 +10,7 @@ from typing import Any
 from imprint.backbones.backbone import TorchBackbone, check_device, import_extra, torch_module
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, location, verified_sha256
-from imprint.core.errors import FileError, ParameterError, first_line
-from imprint.core.family import unknown
+from imprint.core.errors import FileError, ParameterError, first_line, unknown
 
 VERSION = 2
 PREFIX = "torchvision:"

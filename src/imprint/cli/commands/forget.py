@@ -9,7 +9,7 @@ from pathlib import Path
 from typer import Argument
 
 from imprint.cli import models, options
-from imprint.core.family import unknown
+from imprint.core.errors import unknown
 from imprint.imprinter import Imprinter
 
 

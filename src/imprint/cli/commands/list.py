@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from typer import Argument, Option
 
 from imprint.cli import options, terminal
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, unknown
 from imprint.core.extras import install_hint
-from imprint.core.family import unknown
 
 if TYPE_CHECKING:
     from imprint.backbones.record import Record
