@@ -7,7 +7,7 @@ an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the na
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -36,7 +36,7 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
     """The rows of a `.npy` file: float32 is memory-mapped, other types are converted to float32."""
     if labelled and labels is None:
         raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
-    X = _float_rows(_read_npy(path, mapped=True), str(path))
+    X = _checked(str(path), matrix, _read_npy(path, mapped=True), np.float32)
     y = _read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
     names = [f"{path.name}, row {i}" for i in range(1, len(X) + 1)]
     return Split(X, y, names, classes_of(y), "embedding", origin=path.name)
@@ -50,17 +50,10 @@ def _read_npy(path: Path, *, mapped: bool = False) -> Array:
     return array
 
 
-def _float_rows(rows: Array, where: str) -> Array:
-    """Embeddings as finite float32 rows."""
-    with _naming(where):
-        return matrix(rows, np.float32)
-
-
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Add `where` to the error of invalid embeddings or labels: the file, and perhaps the array, that holds them."""
+def _checked(where: str, convert: Callable[..., Array], *values: Any) -> Array:
+    """The converted embeddings or labels; an error begins with `where`, the file and perhaps the array in it."""
     try:
-        yield
+        return convert(*values)
     except ParameterError as e:
         sentence = str(e)
         raise FileError(f"{where}: {sentence[0].lower()}{sentence[1:]}") from None
@@ -72,7 +65,7 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
     The column of a table is `column`, one called `label`, or the only one.
     """
     if path.suffix.lower() == ".npy":
-        labels = _checked_labels(_read_npy(path), str(path))
+        labels = _checked(str(path), plain_labels, _read_npy(path))
     elif path.suffix.lower() == ".txt" or table_suffix(path):
         columns = list(first_row(path)[1])
         names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
@@ -86,11 +79,6 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
     if len(labels) != rows:
         raise FileError(f"{path} has {len(labels):,} labels for {rows:,} rows; there must be one per row.")
     return labels
-
-
-def _checked_labels(labels: Array, where: str) -> Array:
-    with _naming(where):
-        return plain_labels(labels)
 
 
 def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
@@ -147,7 +135,7 @@ def to_embeddings(where: str, rows: Array, arrays: Mapping[str, Array]) -> Array
         X *= factors["scale"].astype(np.float32)
     if "offset" in factors:
         X += factors["offset"].astype(np.float32)
-    return _float_rows(X, where)
+    return _checked(where, matrix, X, np.float32)
 
 
 def to_labels(
@@ -159,12 +147,12 @@ def to_labels(
         counts = f"{rows_key} has {count:,} rows and {key} has {len(np.atleast_1d(labels)):,} labels"
         raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     if labels.ndim == 2:
-        names = _checked_labels(arrays.get(LABEL_NAMES, NO_LABELS), f"{path}: {LABEL_NAMES}").tolist()
+        names = _checked(f"{path}: {LABEL_NAMES}", plain_labels, arrays.get(LABEL_NAMES, NO_LABELS)).tolist()
         tagged = read_tags(labels, names) if len(set(names)) == labels.shape[1] else None
         if tagged is None:
             raise FileError(f"{path}: {key} of two axes must hold 0 and 1, with a name per column in {LABEL_NAMES}.")
         return tagged
-    plain = _checked_labels(labels, f"{path}: {key}")
+    plain = _checked(f"{path}: {key}", plain_labels, labels)
     return plain, classes_of(plain)
 
 
