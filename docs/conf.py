@@ -1,7 +1,6 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +42,7 @@ ACCESSIBLE = {
 
 
 def setup(app: Any) -> None:
-    """Finish the pages, and copy the pictures that HTML on the page of results names itself, narrow and wide ones."""
-    here = Path(__file__).resolve().parent
-    places = here / "results", Path(app.outdir) / "results"
-    app.connect(
-        "build-finished",
-        lambda app, _: shutil.copytree(*places, ignore=shutil.ignore_patterns("*.md"), dirs_exist_ok=True),
-    )
+    """Finish the pages."""
     app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
 
 

@@ -15,7 +15,7 @@ from imprint.core import __version__
 from imprint.core.files.atomic import write_outputs
 from imprint.core.types import Array
 from imprint.demo.findings import CURVES, KS, RULES, SHOTS, TASKS, Example, Findings
-from imprint.report import critical_difference, html, ranks_by_row
+from imprint.report import critical_difference, html
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, scatter
 
 
@@ -44,7 +44,6 @@ def page(findings: Findings) -> str:
         rows="".join(_row(findings, name) for name in comparison.order),
         verdict=escape(" ".join(verdict(findings))),
         ranks=_image(critical_difference(comparison), "Average ranks of the recipes"),
-        narrow_ranks=_image(ranks_by_row(comparison), "Average ranks of the recipes"),
         curve=_image(accuracy_over_k(findings), "Accuracy against the number of proxies"),
         gains=_image(gain_over_nc1(findings), "Gain of twenty proxies over one against NC1"),
         count=len(findings.scores),

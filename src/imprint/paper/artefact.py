@@ -205,9 +205,9 @@ class Artefact(ABC):
         """The accuracies of its first study; raises `NotRunError` if some are missing."""
         return results.scores(self.studies(results.setting))
 
-    def picture(self, svg: bytes, narrow: bytes = b"") -> Picture:
+    def picture(self, svg: bytes) -> Picture:
         """A drawing with the name and the caption of the artefact."""
-        return Picture(self.name, svg, self.caption, narrow)
+        return Picture(self.name, svg, self.caption)
 
     def make_section(
         self, results: Results, parts: Sequence[TextTable | Picture], findings: Mapping[str, Finding], **words: Any

@@ -59,9 +59,7 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     if (Path(to) / "beyond.md").is_file():
         pages["results.md"] += "\nFurther questions, on the same results: [beyond the paper](beyond.md).\n"
     parts = (part for shown in sections_by_artefact(runs) for _, section in shown for part in section.parts)
-    drawings = [part for part in parts if isinstance(part, Picture)]
-    pictures = {f"results/{p.name}.svg": p.svg for p in drawings}
-    pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawings if p.narrow}
+    pictures = {f"results/{part.name}.svg": part.svg for part in parts if isinstance(part, Picture)}
     return write_outputs(Path(to), {name: text.encode() for name, text in pages.items()} | pictures)
 
 

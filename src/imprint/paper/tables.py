@@ -10,7 +10,7 @@ import numpy as np
 
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scores
 from imprint.paper.setting import MAX, Setting, every_norm, role_study, with_aggregator
-from imprint.report.critical_difference import critical_difference, ranks_by_row
+from imprint.report.critical_difference import critical_difference
 from imprint.report.sections import Section, Verdict, verdict
 from imprint.report.tables import TextTable
 from imprint.stats import Comparison, compare
@@ -135,7 +135,7 @@ class Table(Artefact):
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
         result = compare_rows(self.methods(results.aggregator), scores)
-        diagram = self.picture(critical_difference(result.comparison), ranks_by_row(result.comparison))
+        diagram = self.picture(critical_difference(result.comparison))
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         return self.make_section(results, [self.cells(result, results), diagram], self.check(result), **words)
 

@@ -1,9 +1,8 @@
-"""The critical-difference diagram of a `Comparison`: for wide pages as SVG or PNG, for narrow ones as SVG by rows."""
+"""The critical-difference diagram of a `Comparison`, as SVG or PNG."""
 
 import os
 import textwrap
 from collections.abc import Sequence
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +15,8 @@ from imprint.report.figures import style
 from imprint.stats import Comparison
 
 FORMATS = ("svg", "png")
-INK, PALE, FAINT, BLUE = "#222222", "#666666", "#d5dade", "#0072B2"  # colour is never the only distinction
-# The wide diagram, in points:
+INK, PALE, BLUE = "#222222", "#666666", "#0072B2"  # colour is never the only distinction
+# In points:
 SIZE, SMALL = 9.0, 7.5  # font sizes
 MARGIN, GAP = 12.0, 5.0  # around the page; between the end of a line, the rank and the name
 LINE, LEADING = 16.0, 11.5  # height of the first line of a name and of every further one
@@ -26,16 +25,10 @@ REACH = 2.5  # how far a bar extends beyond its outer members; less than half of
 BAR = 8.0  # height of one row of bars
 SPREAD = 8.0  # height below the scale in which lines spread out
 WIDEST = 44  # characters in one line of a name
-# The diagram by rows, in pixels:
-ROW_WIDTH, EDGE = 320.0, 8.0  # its width and its margin
-ROW_SIZE, ROW_SMALL = 13, 11  # font sizes
-ROW_LINE, TRACK, ROW_GAP = 17.0, 12.0, 10.0  # heights: a line of a name, the track of the mark, between methods
-COLUMN = 10.0  # the width of a column of bars
-PER_LINE, PER_SMALL_LINE = 36, 50  # characters in a line
 
 
 class DiagramLayout(NamedTuple):
-    """Positions in the wide diagram, in points from the start of the scale; methods are in the order of their ranks."""
+    """Positions in the diagram, in points from the start of the scale; methods are in the order of their ranks."""
 
     length: float  # of the scale
     names: list[list[str]]  # lines of text
@@ -46,7 +39,7 @@ class DiagramLayout(NamedTuple):
 
 
 def lay_out(comparison: Comparison) -> DiagramLayout:
-    """Lay out the wide diagram.
+    """Lay out the diagram.
 
     The better half of the methods is on the left, and the outermost methods are highest, so that no lines cross. Each
     bar is in the highest row in which it overlaps no other. The names are below all bars.
@@ -179,51 +172,3 @@ def labelled_ranks(m: int) -> list[int]:
     """The ranks on a scale of m methods that get a number."""
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, m) if m / step <= 10)
     return [rank for rank in range(1, m + 1) if rank == 1 or rank % step == 0]
-
-
-def ranks_by_row(comparison: Comparison) -> bytes:
-    """Draw average ranks with one row per method, best first; bars next to the rows join methods that do not differ.
-
-    It shows the same as `critical_difference`, 320 pixels wide.
-
-    >>> from imprint.stats import compare
-    >>> picture = ranks_by_row(compare([[90, 80], [70, 65], [95, 91]], ["ours", "theirs"]))
-    >>> picture[:4], picture.index(b">ours<") < picture.index(b">theirs<")
-    (b'<svg', True)
-    """
-    order, m, y, tracks = comparison.order, len(comparison.names), 40.0, []
-    groups = [(order.index(group[0]), order.index(group[-1])) for group in comparison.groups]
-    columns = lanes(groups)
-    first, last = EDGE + 4, ROW_WIDTH - EDGE - 4 - COLUMN * (max(columns, default=-1) + 1)
-    ticks = {rank: first + (rank - 1) / (m - 1) * (last - first) for rank in labelled_ranks(m)}
-    parts = [_svg_text((first + last) / 2, 14, "average rank (1 is best)", ROW_SMALL, PALE, "middle")]
-    parts += [_svg_text(x, 32, str(rank), ROW_SMALL, anchor="middle") for rank, x in ticks.items()]
-    for name in order:
-        lines, rank = textwrap.wrap(name, PER_LINE) or [name], comparison.rank(name)
-        parts += [_svg_text(EDGE, y + ROW_LINE * i + 13, line) for i, line in enumerate(lines)]
-        parts.append(_svg_text(last, y + 13, f"{rank:.2f}", fill=PALE, anchor="end"))
-        y += ROW_LINE * len(lines) + TRACK / 2
-        tracks.append(y)
-        parts.append(_svg_line(first, y, last, y, FAINT, 1.5))
-        parts += [_svg_line(x, y - 3, x, y + 3, FAINT, 1.5) for x in ticks.values()]
-        x = first + (rank - 1) / (m - 1) * (last - first)
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{INK}"/>')
-        y += TRACK / 2 + ROW_GAP
-    for (top, bottom), column in zip(groups, columns):
-        x = last + 12 + COLUMN * column
-        parts.append(_svg_line(x, tracks[top] - 4, x, tracks[bottom] + 4, BLUE, 4))
-    small = [line for text in caption(comparison) for line in textwrap.wrap(text, PER_SMALL_LINE)]
-    parts += [_svg_text(EDGE, y + 16 + 14 * i, line, ROW_SMALL, PALE) for i, line in enumerate(small)]
-    height = y + 22 + 14 * len(small)
-    size = f'width="{ROW_WIDTH:g}" height="{height:g}" viewBox="0 0 {ROW_WIDTH:g} {height:g}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif">'
-    return "\n".join([head, *parts, "</svg>", ""]).encode()
-
-
-def _svg_line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float) -> str:
-    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="{width:g}"/>'
-
-
-def _svg_text(x: float, y: float, text: str, size: int = ROW_SIZE, fill: str = INK, anchor: str = "start") -> str:
-    look = f'font-size="{size}" fill="{fill}" text-anchor="{anchor}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{escape(text)}</text>'

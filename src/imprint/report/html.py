@@ -1,5 +1,6 @@
-"""The parts that all HTML pages share: one style, one frame, and tables that scroll sideways on narrow screens."""
+"""The parts of all HTML pages: one style, one frame, and tables and figures that scroll sideways on narrow screens."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -17,6 +18,7 @@ ICON = (
 """The icon of every page, in the page itself."""
 SCROLLS = 'class="wide" tabindex="0" role="group"'
 """What scrolls sideways can be reached with the keyboard."""
+SMALL = 400  # points; a narrower figure may shrink to the width of a telephone
 
 
 def document(title: str, *body: str) -> str:
@@ -40,10 +42,12 @@ def table(head: str, rows: Iterable[str], css: str = "") -> str:
     )
 
 
-def wide_and_narrow(wide: str, narrow: str, caption: str = "") -> str:
-    """A figure with two drawings of the same, for wide and for narrow screens."""
-    drawings = f'<div class="on-wide">{wide}</div><div class="on-narrow">{narrow}</div>'
-    return f'<figure class="ranks">{drawings}{caption}</figure>'
+def figure(svg: str, caption: str = "") -> str:
+    """A drawing, and a caption in HTML."""
+    svg = svg[svg.index("<svg") :]
+    width = re.search(r'width="([\d.]+)pt"', svg)
+    css = ' class="small"' if width and float(width[1]) < SMALL else ""
+    return f'<figure{css}><div {SCROLLS} aria-label="Figure">{svg}</div>{caption}</figure>'
 
 
 def row(*cells: str) -> str:

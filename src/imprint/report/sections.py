@@ -25,7 +25,6 @@ CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none
 PUBLISHED = "published results"
 UNBREAKABLE = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")  # hyphens where no line may break
 BREAKABLE = re.compile(r"(?<=\w)[_/](?=\w)")  # characters within long names after which a line may break
-SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
 
 def verdict(holds: bool | Verdict) -> Verdict:
@@ -48,31 +47,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, and optionally a version for narrow screens."""
+    """A drawing with a caption."""
 
     name: str
     svg: bytes
     caption: str
-    narrow: bytes = b""
 
     def html(self) -> str:
         """The picture as part of an HTML page, with identifiers that are unique on the page."""
-        caption, svg = f"<figcaption>{escape(self.caption)}</figcaption>", self.svg.decode()
-        svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{self.name}-", svg[svg.index("<svg") :])
-        if self.narrow:
-            return html.wide_and_narrow(svg, self.narrow.decode(), caption)
-        width = re.search(r'width="([\d.]+)pt"', svg)
-        css = ' class="small"' if width and float(width[1]) < SMALL else ""
-        return f'<figure{css}><div {html.SCROLLS} aria-label="Figure">{svg}</div>{caption}</figure>'
+        svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{self.name}-", self.svg.decode())
+        return html.figure(svg, f"<figcaption>{escape(self.caption)}</figcaption>")
 
     def markdown(self, folder: str) -> list[str]:
         """The lines of Markdown that show the picture, stored as SVG in a folder, and its caption."""
-        file, caption = f"{folder}{self.name}", markdown_cell(self.caption)
-        image = f"![{caption}]({file}.svg)"
-        if self.narrow:
-            narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
-            image = f'<picture>{narrow}<img alt="{escape(caption)}" src="{file}.svg"></picture>'
-        return [image, "", self.caption, ""]
+        return [f"![{markdown_cell(self.caption)}]({folder}{self.name}.svg)", "", self.caption, ""]
 
 
 @dataclass(frozen=True)

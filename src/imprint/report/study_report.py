@@ -13,7 +13,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import count
 from imprint.core.files.atomic import write_outputs
 from imprint.report import html
-from imprint.report.critical_difference import critical_difference, ranks_by_row
+from imprint.report.critical_difference import critical_difference
 from imprint.report.tables import Breakdown, Tables, TextTable, number
 from imprint.stats import Comparison
 
@@ -212,7 +212,7 @@ def _time(seconds: float) -> str:
 
 
 def _diagram(comparison: Comparison) -> str:
-    svg, order, rows = critical_difference(comparison).decode(), comparison.order, []
+    order, rows = comparison.order, []
     for i, name in enumerate(order):
         pairs = [comparison.pair(name, other) if other != name else None for other in order]
         cells = (html.number(f"{p.adjusted:.2g}", p.significant) if p else "<td></td>" for p in pairs)
@@ -222,7 +222,7 @@ def _diagram(comparison: Comparison) -> str:
     return html.section(
         "Critical-difference diagram",
         f"<p>The {len(order)} methods with the best average rank, {ranked}.</p>",
-        html.wide_and_narrow(svg[svg.index("<svg") :], ranks_by_row(comparison).decode()),
+        html.figure(critical_difference(comparison).decode()),
     ) + html.section(
         "Pairwise comparisons",
         f"<p>p-values of the {test}. Significant differences are bold.</p>",

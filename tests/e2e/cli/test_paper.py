@@ -32,7 +32,7 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     text = (tmp_path / "page" / "results.md").read_text()
     assert "# Table 1 of the paper" in text
     assert "paper/all" not in text
-    assert (tmp_path / "page" / "results" / "table1-narrow.svg").is_file()
+    assert (tmp_path / "page" / "results" / "table1.svg").is_file()
 
 
 def test_several_runs_make_one_page(imprint, packs, tmp_path):

@@ -135,8 +135,11 @@ def test_a_page_of_one_artefact_names_only_what_it_shows():
     assert "Table 1 and Figure 2 of J. Westerhoff" in as_markdown([replace(run, sections=(TABLE, CURVES))])
 
 
-def test_a_wide_picture_has_a_narrow_one_beside_it():
-    section = replace(TABLE, parts=(replace(PICTURE, narrow=b"<svg>narrow</svg>"),))
-    html, text = page([replace(SMALL, sections=(section,))]), as_markdown([replace(SMALL, sections=(section,))])
-    assert '<div class="on-narrow"><svg>narrow</svg></div>' in html
-    assert '<source media="(max-width: 640px)" srcset="results/ranks-narrow.svg">' in text
+def test_a_picture_scrolls_in_its_own_box_unless_it_is_small():
+    def shown(width):
+        picture = replace(PICTURE, svg=f'<?xml?><svg width="{width}pt">drawing</svg>'.encode())
+        return page([replace(SMALL, sections=(replace(TABLE, parts=(picture,)),))])
+
+    box = '<div class="wide" tabindex="0" role="group" aria-label="Figure"><svg width='
+    assert f"<figure>{box}" in shown(500)
+    assert f'<figure class="small">{box}' in shown(300)

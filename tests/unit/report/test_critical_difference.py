@@ -15,7 +15,7 @@ from PIL import Image
 
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.report import critical_difference, save_critical_difference
-from imprint.report.critical_difference import LEADING, ROW_LINE, lanes, lay_out, ranks_by_row
+from imprint.report.critical_difference import LEADING, lanes, lay_out
 from imprint.stats import compare
 
 
@@ -170,35 +170,7 @@ def test_statistics_need_no_extra_and_drawing_no_pyplot():
     assert done.stdout == "[] False\n"
 
 
-@given(comparisons)
-@settings(max_examples=30, deadline=None)
-def test_narrow_bars_cover_their_groups_and_never_meet(comparison):
-    order = comparison.order
-    spans = [(order.index(group[0]), order.index(group[-1])) for group in comparison.groups]
-    picture = ranks_by_row(comparison).decode()
-    bars = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" stroke="#0072B2"', picture)
-    marks = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
-    assert marks == sorted(marks)
-    for one, other in combinations(zip(spans, lanes(spans), bars), 2):
-        assert (one[1] == other[1]) == (one[2][0] == other[2][0]), "a lane is a column"
-        assert one[1] != other[1] or one[0][1] < other[0][0] or other[0][1] < one[0][0]
-    for (first, last), (x, top, bottom) in zip(spans, bars, strict=True):
-        assert float(x) < 320
-        assert [i for i, y in enumerate(marks) if float(top) < y < float(bottom)] == list(range(first, last + 1))
-
-
 def test_bars_that_nearly_touch_are_in_different_lanes():
     assert lanes([(0, 3), (5, 6)]) == [0, 0]
     assert lanes([(0, 3), (5, 6)], gap=2) == [0, 1]
     assert lanes([(0, 3), (1, 2), (5, 6)], gap=2) == [0, 1, 1]
-
-
-def test_narrow_marks_lie_at_their_ranks_and_long_names_wrap():
-    comparison = example(methods=4, name="a rather long name, longer than one line of a label, number {}")
-    picture = ranks_by_row(comparison).decode()
-    xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture)]
-    ranks = [comparison.rank(name) for name in comparison.order]
-    assert np.allclose(np.diff(xs) / (xs[-1] - xs[0]), np.diff(ranks) / (ranks[-1] - ranks[0]), atol=0.01)
-    rows = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
-    assert all(below - above >= 2 * ROW_LINE for above, below in pairwise(rows))
-    assert 'width="320"' in picture
