@@ -11,8 +11,7 @@ from typing import Any
 
 from imprint import backbones, datasets, recipes
 from imprint.cli.run import SUMMARIES, application, load_command
-from imprint.core.component import rule
-from imprint.core.family import Family
+from imprint.core.component import Family, rule
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 api = runpy.run_path(str(FOLDER.parent / "api.py"))

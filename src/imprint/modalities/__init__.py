@@ -3,8 +3,8 @@
 import os
 from functools import cache
 
+from imprint.core.component import Family
 from imprint.core.extras import registered
-from imprint.core.family import Family
 from imprint.modalities._base import Modality, read_file
 
 __all__ = ["Modality", "family", "modality", "of_file", "read_file"]

@@ -3,8 +3,8 @@
 import ast
 import reprlib
 
+from imprint.core.component import Family
 from imprint.core.errors import ParameterError
-from imprint.core.family import Family
 from imprint.tasks._base import Chain, Selection, Task
 
 __all__ = ["Chain", "Selection", "Task", "family", "names", "resolve"]
