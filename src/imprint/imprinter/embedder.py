@@ -170,11 +170,7 @@ class BackboneEmbedder:
 
 
 def words_of(label: object) -> str:
-    """The words of a label: underscores, hyphens and camel case become spaces.
-
-    >>> words_of("card_arrival"), words_of("CardArrival"), words_of("HTTPError"), words_of("lost-card2")
-    ('card arrival', 'card arrival', 'HTTP error', 'lost card2')
-    """
+    """The words of a label: underscores, hyphens and camel case become spaces."""
     spaced = re.sub(r"[_\-./]+", " ", str(label))
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", spaced)
     words = [word if word.isupper() and len(word) > 1 else word.lower() for word in spaced.split()]

@@ -177,13 +177,7 @@ def _text_notices(texts: Sequence[str], backbone: Any) -> Iterator[str]:
 
 
 def is_foreign(text: str) -> bool:
-    """Whether a text is probably not in English, by its letters and its most frequent words.
-
-    >>> is_foreign("Ich habe meine Karte verloren"), is_foreign("I lost my card"), is_foreign("猫が好き")
-    (False, False, True)
-    >>> is_foreign("Wie kann ich die Karte sperren?")
-    True
-    """
+    """Whether a text is probably not in English, by its letters and its most frequent words."""
     words = WORD.findall(text.lower())
     letters = "".join(words)
     if letters and sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) < len(letters) / 2:
@@ -196,9 +190,6 @@ def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
     """Pairs of equal rows that have different labels, in ascending order.
 
     Rows are compared with their neighbours in the order of one random projection: equal rows lie together.
-
-    >>> conflicts(np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"]))
-    [(0, 2)]
     """
     if len(X) < 2:
         return []

@@ -17,6 +17,7 @@ from imprint import Imprinter
 from imprint.core.component import Component
 from imprint.core.errors import DataWarning, ImprintError, ParameterError, UnreadableInput
 from imprint.export import export
+from imprint.imprinter.items import conflicts, is_foreign
 
 RNG = np.random.default_rng(0)
 SHADES = {"dark": 30, "light": 220}
@@ -246,3 +247,20 @@ def test_a_missing_file_is_unreadable_not_a_text(pictures):
 def test_a_class_of_blank_texts_is_refused_in_a_sentence():
     with pytest.raises(ImprintError, match="Every text of the class 'a' is blank"):
         Imprinter(cache=False).fit(["", "  ", "hi", "yo"], ["a", "a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Wie kann ich die Karte sperren?", True),
+        ("猫が好き", True),
+        ("Ich habe meine Karte verloren", False),  # one frequent word is not enough
+        ("I lost my card", False),
+    ],
+)
+def test_foreign_texts_have_other_letters_or_two_frequent_words(text, foreign):
+    assert is_foreign(text) == foreign
+
+
+def test_equal_rows_with_different_labels_are_pairs():
+    assert conflicts(np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"])) == [(0, 2)]

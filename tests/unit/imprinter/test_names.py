@@ -34,7 +34,9 @@ def fitted(labels=Y, **options):
     [
         ("card_lost", "card lost"),
         ("refundRequest", "refund request"),
+        ("CardArrival", "card arrival"),
         ("ATMSupport", "ATM support"),
+        ("lost-card2", "lost card2"),
         (17, "17"),
         ("-", "-"),
     ],
