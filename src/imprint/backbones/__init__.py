@@ -3,27 +3,14 @@
 import json
 import os
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from imprint import modalities
 from imprint.backbones.backbone import Backbone, precision, thread_count
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import (
-    PREFIXES,
-    RECORDS,
-    Record,
-    is_installed,
-    named,
-    names,
-    of_file,
-    plugin,
-    weights_digest,
-)
+from imprint.backbones.record import PREFIXES, RECORDS, Record, adapter, find, is_installed, names, weights_digest
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -64,21 +51,13 @@ class ClassifierHead(NamedTuple):
     names: tuple[str, ...]
 
 
-def _source(spec: object) -> Record | str:
-    """The record of a backbone, or its name in another library if the loaded model describes itself."""
-    prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if prefix not in PREFIXES or not rest:
-        return named(spec)
-    return of_file(Path(os.path.expanduser(rest)), prefix) if PREFIXES[prefix] == "FILE" else rest
-
-
 def record(spec: str) -> Record:
     """The record of a backbone, without loading it.
 
     >>> record("tinynet").width, record("resnet50").reg
     (512, 0.0001)
     """
-    if isinstance(source := _source(spec), Record):
+    if isinstance(source := find(spec), Record):
         return source
     raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
 
@@ -92,11 +71,11 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
     (True, None)
     """
-    source = _source(spec)
+    source = find(spec)
     if not isinstance(source, Record) or (weights := weights_digest(source)) is None:
         return None
     arithmetic = precision(device) if source.adapter == "torchvision" else "float32"
-    return source.fingerprint(weights, _adapter(source.adapter).VERSION, arithmetic)
+    return source.fingerprint(weights, adapter(source.adapter).VERSION, arithmetic)
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
@@ -111,19 +90,14 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     >>> pixels.embed(picture[None]).shape
     (1, 784)
     """
-    source = _source(spec)
+    source = find(spec)
     thread_count(threads)
     prefix, _, rest = spec.partition(":")
-    adapter = source.adapter if isinstance(source, Record) else prefix
-    backbone: Backbone = _adapter(adapter).load(source, device, threads)
+    module = adapter(source.adapter if isinstance(source, Record) else prefix)
+    backbone: Backbone = module.load(source, device, threads)
     absolute = f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}" if PREFIXES.get(prefix) == "FILE" else spec
     backbone.reload = partial(load, absolute, device, threads)
     return backbone
-
-
-def _adapter(name: str) -> Any:
-    is_builtin = find_spec(f"imprint.backbones.adapters.{name}") is not None
-    return import_module(f"imprint.backbones.adapters.{name}") if is_builtin else plugin(name)
 
 
 def head(name: str) -> ClassifierHead:

@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -118,6 +120,20 @@ def named(name: object) -> Record:
     if name in builtin_names():
         return _read(RECORDS / f"{name}.json", {"name": name})
     return plugin(name).RECORD
+
+
+def find(spec: object) -> Record | str:
+    """The record of a backbone, or its name in another library if the loaded model describes itself."""
+    prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if prefix not in PREFIXES or not rest:
+        return named(spec)
+    return of_file(Path(os.path.expanduser(rest)), prefix) if PREFIXES[prefix] == "FILE" else rest
+
+
+def adapter(name: object) -> Any:
+    """The module that runs a backbone: a file in `adapters/`, or that of a plug-in."""
+    is_builtin = find_spec(f"imprint.backbones.adapters.{name}") is not None
+    return import_module(f"imprint.backbones.adapters.{name}") if is_builtin else plugin(name)
 
 
 def plugin(name: object) -> Any:
