@@ -73,7 +73,10 @@ class Backbone(ABC):
         if not self.embeds_names:
             rule = "use a network of texts, or a two-tower model such as open_clip:NAME"
             raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
-        return np.concatenate([self.embed([self.prepare(name)]) for name in names])
+        return np.stack([self._embed_name(name) for name in names])
+
+    def _embed_name(self, name: str) -> Array:
+        return self.embed([self.prepare(name)])[0]
 
 
 class PictureBackbone(Backbone):
@@ -120,17 +123,12 @@ class TorchBackbone(PictureBackbone):
     def embeds_names(self) -> bool:
         return self._embed_texts is not None
 
-    def embed_names(self, names: Sequence[str]) -> Array:
-        """Each name as the mean of its unit embeddings in a few sentences.  # (n, width)"""
-        if self._embed_texts is None:
-            return super().embed_names(names)
-        return np.stack([self._unit_texts([t.format(name) for t in TEMPLATES]).mean(axis=0) for name in names])
-
-    def _unit_texts(self, texts: list[str]) -> Array:
+    def _embed_name(self, name: str) -> Array:
+        """The mean of the unit embeddings of a name in a few sentences.  # (width,)"""
         torch = torch_module()
         with torch.inference_mode():
-            rows = self._embed_texts(texts).float()
-            return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu())
+            rows = self._embed_texts([template.format(name) for template in TEMPLATES]).float()
+            return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu()).mean(axis=0)
 
 
 def import_extra(module: str, name: str, spec: str) -> Any:
