@@ -23,15 +23,10 @@ REMEMBERED = 500  # inputs that are remembered, to show the evidence
 EXTENDED = 10_000  # inputs by which the reference rows of the calibration are extended
 
 
-def spoken_time(seconds: float, now: float | None = None) -> str:
-    """A time for users: the weekday and the hour within the last six days, otherwise the date.
-
-    >>> now = datetime(2026, 11, 19, 12, 0).timestamp()
-    >>> spoken_time(now - 48 * 3600, now), spoken_time(now - 30 * 24 * 3600, now)
-    ('Tuesday 12:00', '2026-10-20')
-    """
-    then, today = datetime.fromtimestamp(seconds), datetime.now() if now is None else datetime.fromtimestamp(now)
-    return f"{then:%A %H:%M}" if today - then < timedelta(days=6) else f"{then:%Y-%m-%d}"
+def spoken_time(seconds: float) -> str:
+    """A time for users: the weekday and the hour within the last six days, otherwise the date."""
+    then = datetime.fromtimestamp(seconds)
+    return f"{then:%A %H:%M}" if datetime.now() - then < timedelta(days=6) else f"{then:%Y-%m-%d}"
 
 
 class Unfamiliar(NamedTuple):

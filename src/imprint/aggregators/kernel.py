@@ -36,13 +36,12 @@ class SolvedKernel(NamedTuple):
 
     system: Any  # Posterior, Nystroem or LocalProcess
     scale: float  # the s of the docstring of `Kernel`
-    labels: Array  # (p,) the class of each proxy
     class_weights: Array  # (classes,) factors of the scores
 
     @property
-    def centres(self) -> Array:
+    def centres(self) -> Array | slice:
         """The indices of the proxies that have coefficients: all, or the centres of a system with too many proxies."""
-        return self.system.rows if isinstance(self.system, Nystroem) else np.arange(len(self.labels))
+        return self.system.rows if isinstance(self.system, Nystroem) else slice(None)
 
     @property
     def coefficients(self) -> Array:
@@ -114,7 +113,7 @@ class Kernel(Aggregator):
             else:
                 self._check_size(len(proxies.labels), len(weights))
                 system = solve_by_centres(*problem, self.centres, targets)
-        return SolvedKernel(system, s, proxies.labels, weights)
+        return SolvedKernel(system, s, weights)
 
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
         """The updated solution, if the earlier one is exact, on the same device and has the same s; else None."""
@@ -130,7 +129,7 @@ class Kernel(Aggregator):
                 system = remove_classes(system, change.removed)
             if new is not None:
                 system = add_classes(system, new.weights, new.labels, self.noise_of(new, s))
-        return SolvedKernel(system, s, change.labels, class_weights(change, self.balance))
+        return SolvedKernel(system, s, class_weights(change, self.balance))
 
     @contextmanager
     def _solving(self) -> Iterator[None]:
@@ -169,7 +168,7 @@ class Kernel(Aggregator):
         return prepared.system.doubt(Q)
 
     def evidence(self, q: Array, proxies: Proxies, prepared: SolvedKernel, winner: int) -> Array:
-        contributions = np.zeros(len(prepared.labels))
+        contributions = np.zeros(len(proxies.labels))
         contributions[prepared.centres] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
         return contributions * prepared.class_weights[winner]
 

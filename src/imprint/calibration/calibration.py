@@ -159,11 +159,7 @@ def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
 
 
 def calibration_error(P: Array, true: Array, bins: int = 15) -> float:
-    """The expected calibration error: mean gap between confidence and accuracy over `bins` equal ranges.
-
-    >>> calibration_error(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1]))
-    0.4
-    """
+    """The expected calibration error: mean gap between confidence and accuracy over `bins` equal ranges."""
     confidence, correct = P.max(axis=1).astype(np.float64), P.argmax(axis=1) == true
     index = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = np.bincount(index, correct - confidence, minlength=bins)

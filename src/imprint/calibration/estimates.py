@@ -103,15 +103,10 @@ def fit_conformal(S: Array, doubt: Array | None, weight: Array, rows: Array | No
     Fold models have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows of
     each row's class, corrects this: each term of the score is raised by `FOLD_CORRECTION / sqrt(rows)` spreads. None,
     for leave-one-out predictions, means no correction.
-
-    >>> S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
-    >>> estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
-    >>> estimates.p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
-    [0.75, 0.25]
     """
-    score_spread = _spread(S.max(axis=1)) if len(S) else 1.0
+    score_spread = _spread(S.max(axis=1))
     doubt_spread = 1.0 if doubt is None else _spread(doubt)
-    scores = _scores(S, doubt, score_spread, doubt_spread) if len(S) else np.empty(0)
+    scores = _scores(S, doubt, score_spread, doubt_spread)
     if rows is not None:
         terms = 1 if doubt is None else 2
         scores = scores + terms * FOLD_CORRECTION / np.sqrt(np.maximum(rows, 1))

@@ -83,9 +83,7 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     if "seen" in state:
         seen = int(state["seen"][0])
         keys = _random_stream(seed, label, "keys").random(seen)
-        index = np.argsort(keys, kind="stable")[
-            :MAX_HELD_ROWS
-        ]  # the keys identify the rows among all rows of the class
+        index = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]  # of the held rows among all rows of the class
         require(np.array_equal(keys[index], state["keys"]) and len(state["rows"]) == len(index))
         digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
         digests[index] = row_digests(state["rows"])

@@ -51,14 +51,6 @@ class PretrainedHead(Decider):
     `strategy` states how they decide together: `qi` by the cosine, all rows at unit length; `done` by the network's
     logits, with new rows matched to the quantiles of its weights; `margin` as `done`, but a new class wins only if it
     exceeds the pre-trained ones by the margin that nearly all new pictures reach. The head then decides which one.
-
-    >>> from imprint.method import Method
-    >>> classes = PretrainedClasses(("cat", "dog"), np.eye(3, dtype="float32")[:2], np.zeros(2, "float32"))
-    >>> method = Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max")
-    >>> emu = np.array([[0, 0.1, 0.9]], dtype="float32")
-    >>> head = PretrainedHead("qi", classes, Head(method, 0, "float32")).learn(emu, np.array(["emu"]))
-    >>> head.classes[head.winners(np.vstack([np.eye(3, dtype="float32"), emu]))].tolist()
-    ['cat', 'dog', 'emu', 'emu']
     """
 
     label_type: ClassVar[None] = None
@@ -221,11 +213,7 @@ class LogitsWithMargin(Logits):
 
 
 def match_quantiles(weights: Array, W: Array) -> Array:
-    """The rows W with the ranks of their values kept and the values replaced by the mean sorted row of `weights`.
-
-    >>> match_quantiles(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
-    array([[2. , 4.5, 1. ]])
-    """
+    """The rows W with the ranks of their values kept and the values replaced by the mean sorted row of `weights`."""
     target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
     return np.asarray(target[ranks(W)])
 

@@ -1,10 +1,12 @@
 """The test martingale of p-values."""
 
+from datetime import datetime, timedelta
+
 import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
-from imprint.active.drift import LEVELS, REMEMBERED, DriftMonitor
+from imprint.active.drift import LEVELS, REMEMBERED, DriftMonitor, spoken_time
 
 
 def rows(n, seed, shift=0.0):
@@ -19,6 +21,13 @@ def fitted(seed=0, n=150):
 
 def alarms(monitor, p_values):
     return [i for i, p in enumerate(p_values) if monitor.observe(float(p), f"input {i}")]
+
+
+def test_recent_times_are_weekdays_and_earlier_ones_are_dates():
+    now = datetime.now()
+    recent, earlier = now - timedelta(days=2), now - timedelta(days=30)
+    assert spoken_time(recent.timestamp()) == f"{recent:%A %H:%M}"
+    assert spoken_time(earlier.timestamp()) == f"{earlier:%Y-%m-%d}"
 
 
 def test_exchangeable_inputs_seldom_give_an_alarm():

@@ -10,7 +10,7 @@ from imprint import ImprintClassifier
 from imprint.calibration import calibration_error
 from imprint.calibration.calibration import calibrate
 from imprint.calibration.cross_validation import MAX_ASSESSED_ROWS, CrossValidation, out_of_fold
-from imprint.calibration.estimates import FOLD_CORRECTION, fit_conformal
+from imprint.calibration.estimates import FOLD_CORRECTION, Estimates, fit_conformal
 from imprint.calibration.held import FOLDS, MAX_HELD_ROWS, HeldRows, near_copies
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
@@ -118,6 +118,23 @@ def test_near_copies_are_those_in_another_fold():
     index, fold = np.arange(5), np.array([0, 0, 1, 2, 3])
     held = HeldRows(rows, index, np.ones(5), fold, index.astype(np.uint64), 5.0)
     assert near_copies([held], [index], lambda X: X).tolist() == [False, False, True, True, False]
+
+
+def test_a_p_value_is_the_share_of_held_out_rows_that_do_not_score_higher():
+    S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
+    estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
+    assert estimates.p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist() == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("doubt", [None, np.empty(0)])
+def test_without_held_out_rows_every_p_value_is_one(doubt):
+    estimates = Estimates(None, 0.0, 1.0, **fit_conformal(np.empty((0, 2)), doubt, np.empty(0), np.empty(0)))
+    assert (estimates.score_spread, estimates.doubt_spread, estimates.below.tolist()) == (1, 1, [0])
+    assert estimates.p_values(np.eye(2), None if doubt is None else np.ones(2)).tolist() == [1, 1]
+
+
+def test_the_calibration_error_is_the_gap_between_confidence_and_accuracy():
+    assert calibration_error(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1])) == 0.4
 
 
 @pytest.mark.parametrize("doubt", [None, np.array([0.1, 0.5, 0.3])])

@@ -12,7 +12,7 @@ from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.export import export, export_file
 from imprint.imprinter import Embedded
-from imprint.pretrained_classes import STRATEGIES, PretrainedClasses
+from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, match_quantiles
 
 HEAD = backbones.head("tinynet")
 LABELS = ("zzz", "aardwolf", "m of many")  # before, after and among the network's own when sorted
@@ -55,6 +55,11 @@ def towards(m):
     out = np.empty_like(m)
     out[np.argsort(m, kind="stable")] = np.sort(HEAD.weights, axis=1).mean(axis=0)
     return out
+
+
+def test_ranks_are_kept_and_values_are_those_of_the_mean_sorted_row():
+    weights = np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]])
+    assert match_quantiles(weights, np.array([[0.2, 0.9, 0.1]])).tolist() == [[2.0, 4.5, 1.0]]
 
 
 def by_label(model, X):
