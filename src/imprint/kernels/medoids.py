@@ -110,7 +110,7 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     rank(M, labels, two_nearest)
     idle = 0
     while idle < n:  # until a whole round changes nothing
-        for start, block in pairs.blocks() if pairs.stored is None else [(0, pairs.stored)]:
+        for start, block in pairs.blocks():
             idle = swap(block, start, weight, M, medoids, labels, two_nearest, idle)
             if idle >= n:
                 break
@@ -194,7 +194,7 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen[0] = first
     distances_to = squared_distances
     if cpu.use_numba(X.size * len(chosen)):
-        from imprint.kernels.compiled.bounds import squared_distances as distances_to
+        from imprint.kernels.compiled.pam import squared_distances as distances_to
     for i, row in enumerate(chosen):
         np.minimum(nearest, distances_to(X, X[row].astype(np.float64)), out=nearest)
         nearest[row] = -1

@@ -6,16 +6,17 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.bounds import (
+from imprint.kernels.compiled.lloyd import (
     ROUNDOFF32,
     ROUNDOFF64,
+    Clustering,
     RowArrays,
     distances_to_assigned,
+    iterate,
     sketch,
     squared_distance,
     squared_lengths,
 )
-from imprint.kernels.compiled.lloyd import Clustering, iterate
 from imprint.kernels.lloyd import ClusterRows
 
 SKETCH_WIDTH = 32  # columns

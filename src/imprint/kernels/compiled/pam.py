@@ -1,9 +1,10 @@
-"""Eager swaps for `kernels.medoids`."""
+"""The loops of `kernels.medoids`."""
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
+from imprint.kernels.compiled.lloyd import distances_to_assigned
 
 # Every choice in a loop over rows is between two values: LLVM 22 vectorises choices within choices wrongly.
 
@@ -77,8 +78,8 @@ def eager_swaps(
 ) -> int:
     """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap.
 
-    A block of all rows is repeated until a whole round changes nothing. A swap removes one medoid, which costs at least
-    `least_loss`, and gains at most `largest_gain`; rows that this bound rules out are skipped (twice as fast).
+    A swap removes one medoid, which costs at least `least_loss`, and gains at most `largest_gain`; rows that this bound
+    rules out are skipped (twice as fast).
     """
     n, k = M.shape[1], M.shape[0]
     sums, values = np.empty((LANES, k)), np.empty(n)
@@ -87,26 +88,29 @@ def eager_swaps(
     gain_unit = largest * (1 + (n + 8) * 2.0**-24)  # with the relative error of a float32 sum of one sign
     enough, least_loss = 0.0, 0.0
     swapped = True
-    while idle < n:
-        for a in range(distances.shape[0]):
-            if swapped:
-                enough = 1e-10 * removal_losses(weight, two_nearest, values)
-                sums_by_medoid(values, labels, sums)
-                least_loss = sums[0].min()
-                swapped = False
-            if idle >= n:
-                break
-            idle += 1
-            if least_loss - largest_gain(distances, a, relative, two_nearest) * gain_unit >= -0.999 * enough:
-                continue
-            shared = changes(distances, a, weight, two_nearest, values)
-            sums_by_medoid(values, labels, sums)
-            slot = int(np.argmin(sums[0]))
-            if sums[0, slot] + shared < -enough:
-                M[slot] = distances[a]
-                rank(M, labels, two_nearest)
-                medoids[slot] = start + a
-                swapped, idle = True, 0
-        if distances.shape[0] < n:
+    for a in range(distances.shape[0]):
+        if idle >= n:
             break
+        if swapped:
+            enough = 1e-10 * removal_losses(weight, two_nearest, values)
+            sums_by_medoid(values, labels, sums)
+            least_loss = sums[0].min()
+            swapped = False
+        idle += 1
+        if least_loss - largest_gain(distances, a, relative, two_nearest) * gain_unit >= -0.999 * enough:
+            continue
+        shared = changes(distances, a, weight, two_nearest, values)
+        sums_by_medoid(values, labels, sums)
+        slot = int(np.argmin(sums[0]))
+        if sums[0, slot] + shared < -enough:
+            M[slot] = distances[a]
+            rank(M, labels, two_nearest)
+            medoids[slot] = start + a
+            swapped, idle = True, 0
     return idle
+
+
+@jit
+def squared_distances(X: Array, centre: Array) -> Array:
+    """Squared distance of every row to a point."""
+    return distances_to_assigned(X, centre.reshape(1, -1), np.zeros(X.shape[0], dtype=np.int32))
