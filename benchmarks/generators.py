@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from imprint import generators
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.rows import unit_rows
 
 REPEATS = 5

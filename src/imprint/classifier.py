@@ -11,13 +11,12 @@ from sklearn.utils.validation import _num_samples
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration.estimates import warn_of_small_samples
-from imprint.core.arrays import like, on_gpu, plain, to_numpy
+from imprint.core.arrays import Array, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT_METHOD, PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
-from imprint.core.types import Array
 from imprint.estimator.base import FLOATS, Columns, FittedState, MethodEstimator, naming
 from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head

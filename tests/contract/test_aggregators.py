@@ -7,8 +7,8 @@ import pytest
 
 from imprint.aggregators._base import Change
 from imprint.aggregators.kernel import Kernel
+from imprint.core.arrays import Proxies
 from imprint.core.layout import to_arrays, to_states
-from imprint.core.types import Proxies
 from imprint.export.onnx import Graph
 from tests.contract.found import AGGREGATORS, run
 

@@ -6,7 +6,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier
 
 from imprint import ImprintClassifier, aggregators, normalisers
-from imprint.core.types import Proxies
+from imprint.core.arrays import Proxies
 from imprint.kernels.rows import unit_rows
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from imprint.core.arrays import all_finite, to_numpy
+from imprint.core.arrays import Array, all_finite, to_numpy
 from imprint.core.errors import ParameterError, check_int
-from imprint.core.types import Array
 from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.head import Decider
 from imprint.kernels.rows import column_means, squared_distances, squared_norms, unit_rows

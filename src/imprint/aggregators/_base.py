@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array, Proxies, State
 from imprint.core.component import Component
 from imprint.core.layout import Layout
-from imprint.core.types import Array, Proxies, State
 from imprint.kernels.rows import squared_distances
 
 

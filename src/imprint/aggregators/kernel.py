@@ -6,12 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Change, Facts
-from imprint.core.arrays import cast_like, like, on_gpu, to_numpy
+from imprint.core.arrays import Array, Proxies, State, cast_like, like, on_gpu, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
-from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior, add_classes, remove_classes, solve

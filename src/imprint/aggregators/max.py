@@ -4,11 +4,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import DeviceCopies, dtype_name, namespace, to_numpy
+from imprint.core.arrays import Array, DeviceCopies, Proxies, State, dtype_name, namespace, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
-from imprint.core.types import Array, Proxies, State
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.scores import class_maxima, softmax
 

@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import DeviceCopies, cast_like, like, rows_at
+from imprint.core.arrays import Array, DeviceCopies, Proxies, State, cast_like, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, Proxies, State
 from imprint.kernels.decisions import DISTANCE_OFFSET, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means, double

@@ -11,8 +11,8 @@ from imprint import modalities
 from imprint.backbones.backbone import Backbone, precision, thread_count
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import PREFIXES, RECORDS, Record, adapter, find, is_installed, names, weights_digest
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 __all__ = [
     "PREFIXES",

@@ -13,10 +13,10 @@ import numpy as np
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, check_int, first_line
 from imprint.core.extras import missing
-from imprint.core.types import Array
 from imprint.modalities import modality
 
 SPEED_TEST_BATCH = 32  # inputs

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, like, namespace
+from imprint.core.arrays import Array, is_torch, like, namespace
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.types import Array
 from imprint.modalities.image import MAX_SIDE, is_picture
 
 MAX_INTERMEDIATE_PIXELS = 1 << 24  # of a resized image before the crop; beyond, only the crop is computed

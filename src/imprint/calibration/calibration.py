@@ -6,9 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.calibration.estimates import Estimates, fit_conformal, wilson_interval
-from imprint.core.arrays import is_torch, namespace
+from imprint.core.arrays import Array, is_torch, namespace
 from imprint.core.errors import require
-from imprint.core.types import Array
 from imprint.kernels.scores import softmax
 
 FOLD_VARIANCE_RATIO = 2.25  # five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)

@@ -8,10 +8,9 @@ import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
 from imprint.calibration.held import FOLDS, HeldRows, absorb, folds_of, folds_of_rows, is_fitted, near_copies
-from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
+from imprint.core.arrays import Array, all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
-from imprint.core.types import Array
 from imprint.generators._base import row_masses
 from imprint.head import Head
 from imprint.method import ClassState, Method

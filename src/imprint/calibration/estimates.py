@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import SmallSampleWarning, require
-from imprint.core.types import Array
 
 if TYPE_CHECKING:
     from imprint.calibration.cross_validation import CrossValidation

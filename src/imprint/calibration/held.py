@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import factorize
+from imprint.core.arrays import Array, State, factorize
 from imprint.core.digest import class_entropy
 from imprint.core.errors import require
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout, to_arrays, to_stacks, to_states
-from imprint.core.types import Array, State
 from imprint.kernels.rows import lengths
 
 FOLDS = 5

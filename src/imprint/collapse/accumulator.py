@@ -8,8 +8,8 @@ import numpy as np
 
 from imprint.collapse.metrics import Collapse
 from imprint.collapse.rows import RowsByClass, check_finite
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 MIN_PRODUCT_ROWS = 256  # below, a matrix product is not worthwhile
 

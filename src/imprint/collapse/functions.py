@@ -12,9 +12,8 @@ import numpy as np
 from imprint.collapse.accumulator import SecondPass
 from imprint.collapse.metrics import NC2, Collapse
 from imprint.collapse.rows import RowsByClass
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import Array, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:

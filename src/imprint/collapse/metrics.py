@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from imprint.collapse.rows import RowsByClass, check_labels, check_values
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 FLOAT32_EPS, FLOAT64_EPS = (float(np.finfo(dtype).eps) for dtype in (np.float32, np.float64))

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import Array, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 BLOCK_VALUES = 1 << 19  # 4 MB of float64: a block stays in the cache while it is processed

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from imprint.core.arrays import plain
-from imprint.core.types import Array
+from imprint.core.arrays import Array, plain
 
 
 def digest(parts: Iterable[bytes | str | Array]) -> str:

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import as_labels, plain
+from imprint.core.arrays import Array, as_labels, plain
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 SEPARATOR = "|"
 ESCAPED_LABEL = re.compile(r"(?:[^|\\]|\\.)+", re.DOTALL)  # in a label, | and \ are preceded by a backslash

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.errors import ParameterError, require
-from imprint.core.types import Array, State
 
 
 class Entry(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 SEPARATOR = "/"
 MIN_PROBABILITY = 0.8  # of a node that replaces the answer 'none of these'; see `benchmarks/trees.py`

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, reporting_damage, unknown
 from imprint.core.extras import missing
 from imprint.core.files.atomic import atomic_write, home
-from imprint.core.types import Array
 from imprint.datasets.folder import load_folder
 from imprint.datasets.numpy_files import load_pack
 from imprint.datasets.split import SPLITS, Joined, Split, classes_of, plain_labels

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.label_sets import read_tags
-from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, classes_of, plain_labels
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import ParameterError, count, printable
 from imprint.core.errors import UnreadableInput as UnreadableInput
-from imprint.core.types import Array
 from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str

@@ -12,7 +12,7 @@ import numpy as np
 
 from imprint import datasets, recipes
 from imprint.collapse import GainFit, gain_fit, nc1
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.datasets import Split
 from imprint.embeddings import EmbeddingProgress
 from imprint.imprinter import Embedded, Imprinter

@@ -12,8 +12,8 @@ import numpy as np
 
 from imprint import recipes
 from imprint.core import __version__
+from imprint.core.arrays import Array
 from imprint.core.files.atomic import write_outputs
-from imprint.core.types import Array
 from imprint.demo.findings import CURVES, KS, RULES, SHOTS, TASKS, Example, Findings
 from imprint.report import critical_difference, html
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, scatter

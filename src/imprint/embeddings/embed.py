@@ -15,11 +15,11 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, UnreadableInput
 from imprint.core.files.atomic import make_folder
 from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
-from imprint.core.types import Array
 from imprint.embeddings import pipeline
 from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddedBatch, EmbeddingJob, NamedInputs, Report, Skipped
 from imprint.embeddings.store import store_folder

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, read_checked, write_checked
-from imprint.core.types import Array
 from imprint.datasets import SPLITS
 from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels
 from imprint.embeddings.store import write_array

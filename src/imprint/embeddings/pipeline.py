@@ -18,8 +18,8 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
+from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, UnreadableInput, check_int
-from imprint.core.types import Array
 
 BATCH_SIZE = 64
 FIRST_SLICE = 16  # inputs of a large first batch that are embedded at a time, so that progress is visible early

@@ -12,12 +12,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
+from imprint.core.arrays import Array, Proxies, all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
 from imprint.core.component import PARTS
 from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.tree import LabelTree
-from imprint.core.types import Array, Proxies
 from imprint.head import Head, check_label_types
 from imprint.method import FAMILIES, Method
 from imprint.tags import TagHead, new_head

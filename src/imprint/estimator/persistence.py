@@ -15,12 +15,12 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, held
 from imprint.calibration.held import FOLDS, SHARED
+from imprint.core.arrays import Array
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
 from imprint.core.label_sets import indicator
 from imprint.core.layout import MAX_AXIS_LENGTH, to_arrays, to_states
-from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
 from imprint.head.head import build_proxies

@@ -8,9 +8,9 @@ import numpy as np
 
 from imprint.calibration import CrossValidation, OutOfFold, calibration_error
 from imprint.calibration.estimates import caveats
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, percent
 from imprint.core.tree import LabelTree
-from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.head import Decider, check_label_types
 from imprint.tags import TagHead

@@ -9,7 +9,7 @@ import numpy as np
 from imprint import recipes
 from imprint.active.suggestions import NEAR_DUPLICATE, ROUNDING
 from imprint.calibration import out_of_fold
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.embeddings import Skipped
 from imprint.evaluation.evaluation import JsonResult, unreadable
 from imprint.head import Head

@@ -10,9 +10,9 @@ import numpy as np
 from imprint import datasets
 from imprint.active.suggestions import ROUNDING
 from imprint.calibration import CrossValidation
+from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, ParameterError, printable
 from imprint.core.label_sets import single_labels
-from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.split import Inputs

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import percent
 from imprint.core.label_sets import indicator, texts_of
-from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.evaluation.evaluation import JsonResult, ratio, reliability, unreadable
 from imprint.tags import TagHead

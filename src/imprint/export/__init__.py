@@ -12,10 +12,10 @@ from imprint.backbones import Backbone, Record
 from imprint.backbones.backbone import import_extra
 from imprint.calibration import Calibration
 from imprint.core import __version__
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, unknown
 from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
-from imprint.core.types import Array
 from imprint.head import Decider
 from imprint.imprinter import Imprinter
 from imprint.imprinter.state import ImprinterState

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import cast_like, dtype_name, is_torch, like, namespace, to_numpy
-from imprint.core.types import Array
+from imprint.core.arrays import Array, cast_like, dtype_name, is_torch, like, namespace, to_numpy
 from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import exact_products

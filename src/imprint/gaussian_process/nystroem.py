@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, like, namespace
-from imprint.core.types import Array
+from imprint.core.arrays import Array, is_torch, like, namespace
 from imprint.gaussian_process.cholesky import BLOCK_ROWS, Factor, zeros_like
 from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries, noisy_kernels
 from imprint.gaussian_process.posterior import Process, targets_of

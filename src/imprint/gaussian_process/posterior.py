@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import cast_like, concatenate, dtype_name, is_torch, like, namespace, to_numpy
-from imprint.core.types import Array
+from imprint.core.arrays import Array, cast_like, concatenate, dtype_name, is_torch, like, namespace, to_numpy
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import (
     cast,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, namespace
-from imprint.core.types import Array, State
+from imprint.core.arrays import Array, State, dtype_name, namespace
 from imprint.kernels.rows import centred_moments
 
 MAX_RESOLVED_PROXIES = 4096  # of a system that is solved again when classes are added or removed; larger are updated

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.component import Component
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
-from imprint.core.types import Array, State
 
 ROWS_LAYOUT = {"rows": Entry("p d")}
 

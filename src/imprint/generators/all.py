@@ -2,8 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imprint.core.arrays import to_numpy
-from imprint.core.types import Array, State
+from imprint.core.arrays import Array, State, to_numpy
 from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator, append_rows, cluster_layout, row_masses
 
 

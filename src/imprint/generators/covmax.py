@@ -2,10 +2,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imprint.core.arrays import rows_at, to_numpy
+from imprint.core.arrays import Array, State, rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import Entry
-from imprint.core.types import Array, State
 from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 from imprint.kernels.rows import column_sums, products
 

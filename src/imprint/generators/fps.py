@@ -2,8 +2,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.component import param
-from imprint.core.types import Array, State
 from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 from imprint.kernels.medoids import farthest_points
 

@@ -3,9 +3,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.component import param
 from imprint.core.layout import Entry
-from imprint.core.types import Array, State
 from imprint.generators._base import Generator, append_rows, cluster_layout, row_masses
 from imprint.generators.least_squares import MOMENTS_LAYOUT, WEIGHTINGS, LeastSquares
 from imprint.kernels.kmeans import kmeans

@@ -3,9 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import Array, State, to_numpy
 from imprint.core.component import param
-from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator, append_rows, cluster_layout
 from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 

@@ -2,8 +2,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.component import param
-from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator, append_rows, cluster_layout, row_masses
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam

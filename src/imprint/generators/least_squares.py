@@ -3,10 +3,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from imprint.core.arrays import Array, State
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import Entry
-from imprint.core.types import Array, State
 from imprint.generators._base import Generator, cluster_layout, row_masses
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
 from imprint.kernels.rows import column_means, weighted_rows

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imprint.core.types import Array, State
+from imprint.core.arrays import Array, State
 from imprint.generators._base import PerClassGenerator, cluster_layout
 from imprint.kernels.rows import column_means, squared_distances
 

@@ -3,10 +3,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from imprint.core.arrays import rows_at, to_numpy
+from imprint.core.arrays import Array, State, rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import MAX_COUNT, Entry
-from imprint.core.types import Array, State
 from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import all_finite, as_labels, concatenate, dtype_name, like, rows_at, to_numpy
+from imprint.core.arrays import Array, Proxies, all_finite, as_labels, concatenate, dtype_name, like, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
-from imprint.core.types import Array, Proxies
 from imprint.kernels.scores import keep_winners
 from imprint.normalisers._base import Normaliser
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Change
-from imprint.core.arrays import on_gpu, rows_at, split_rows, to_device
+from imprint.core.arrays import Array, Proxies, State, on_gpu, rows_at, split_rows, to_device
 from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.threads import lazy
-from imprint.core.types import Array, Proxies, State
 from imprint.head.decider import Decider
 from imprint.method import ClassState, Method
 

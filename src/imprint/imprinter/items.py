@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, UnreadableInput, count, printable
 from imprint.core.label_sets import read_tags
-from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, Inputs, classes_of, first_names, plain_labels
 from imprint.embeddings import Skipped

@@ -8,10 +8,10 @@ import numpy as np
 from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
 from imprint.calibration.estimates import warn_of_small_samples
+from imprint.core.arrays import Array
 from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, check_int, printable
 from imprint.core.label_sets import as_text
 from imprint.core.tree import LabelTree, Node
-from imprint.core.types import Array
 from imprint.datasets.split import first_names
 from imprint.head import Decider
 from imprint.head.card import ModelCard

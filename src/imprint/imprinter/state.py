@@ -8,11 +8,11 @@ import numpy as np
 
 from imprint import backbones, generators, recipes
 from imprint.calibration.cross_validation import rows_by_class
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
-from imprint.core.types import Array
 from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
 from imprint.head import Decider, Head, check_label_types
 from imprint.head.card import ModelCard, model_card

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import is_torch
-from imprint.core.types import Array
+from imprint.core.arrays import Array, is_torch
 from imprint.kernels import cpu
 
 DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted

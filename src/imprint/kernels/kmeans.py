@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, is_torch, on_gpu, to_numpy
+from imprint.core.arrays import Array, dtype_name, is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, trials
 from imprint.kernels.rows import column_means

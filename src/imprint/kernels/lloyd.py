@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, like, namespace, rows_at, to_numpy
-from imprint.core.types import Array
+from imprint.core.arrays import Array, is_torch, like, namespace, rows_at, to_numpy
 from imprint.kernels.rows import double, squared_norms
 
 

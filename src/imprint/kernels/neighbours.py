@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import concatenate, is_torch, like, namespace, rows_at
+from imprint.core.arrays import Array, concatenate, is_torch, like, namespace, rows_at
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.kernels.cpu import blocks, cores, on_all_cores
 from imprint.kernels.rows import CLOSE_SHARE, column_means, double, recompute_close, squared_norms, unit_rows
 

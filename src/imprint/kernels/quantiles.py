@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels import cpu
 
 BLOCK_ROWS = 128  # ranked at a time; they stay in the cache

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from imprint.core.types import Array, State
+from imprint.core.arrays import Array, State
 from imprint.kernels.cpu import blocks, load_scipy_blas, one_blas_thread, sum_on_all_cores
 
 BLOCK_ROWS = 2048  # multiplied at a time in the data's type

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import cast_like, concatenate, is_torch, like, namespace, to_numpy
-from imprint.core.types import Array
+from imprint.core.arrays import Array, cast_like, concatenate, is_torch, like, namespace, to_numpy
 from imprint.kernels.cpu import blocks
 
 BLOCK_ROWS = 1024  # converted to float64 at a time

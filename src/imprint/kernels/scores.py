@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import cast_like, concatenate, dtype_name, is_torch, like, namespace
-from imprint.core.types import Array
+from imprint.core.arrays import Array, cast_like, concatenate, dtype_name, is_torch, like, namespace
 from imprint.kernels.cpu import blocks, on_all_cores
 from imprint.kernels.rows import exact_products
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels import cpu
 from imprint.kernels.rows import CLOSE_SHARE, recompute_close, squared_norms
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from imprint.core.arrays import Array
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.types import Array
 
 MAX_FILE_BYTES = 1 << 30
 

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
 BLOCK_VALUES = 1 << 22  # that are checked at once

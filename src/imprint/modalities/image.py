@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.extras import install_hint
-from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.modalities._base import Modality, refused
 
 SAMPLE_RATE = 16_000  # per second; that of arrays that come without their rate

@@ -2,8 +2,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from imprint.core.arrays import Array
 from imprint.core.component import Component
-from imprint.core.types import Array
 
 POSITIONS = ("pre", "post", "inf")  # training rows, proxies, queries
 

@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.normalisers._base import Normaliser
 
 

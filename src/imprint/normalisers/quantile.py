@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.quantiles import quantiles, ranks
 from imprint.normalisers._base import Normaliser
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ImprintError, reporting_damage
 from imprint.core.files.atomic import atomic_write
-from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting, method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
 from imprint.report.tables import TextTable

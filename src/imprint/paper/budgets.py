@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
 from imprint.paper.collapse import measure_collapse, set_values
 from imprint.paper.modes import KMEANS, KMEANS_OVER_K, KMEDOIDS_3, NC1_OF_SETS, K

@@ -8,7 +8,7 @@ import numpy as np
 
 from imprint import tasks
 from imprint.collapse import GainFit, gain_fit, nc1
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.normalisers.l2 import L2
 from imprint.paper import modes
 from imprint.paper.artefact import Artefact, Finding, NotRunError, OnProgress, Results, listed, read_json, write_json

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from imprint import recipe, tasks
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, home
-from imprint.core.types import Array
 from imprint.datasets import record
 from imprint.datasets.numpy_files import load_pack, open_pack
 from imprint.kernels.cpu import one_thread

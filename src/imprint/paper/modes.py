@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, listed
 from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval

@@ -10,10 +10,10 @@ from imprint import backbones, normalisers
 from imprint.aggregators._base import Aggregator, Facts
 from imprint.aggregators.max import facts_of_maxima, graph_of_maxima
 from imprint.calibration.calibration import MIN_PROBABILITY
+from imprint.core.arrays import Array, Proxies
 from imprint.core.component import param
 from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.threads import lazy
-from imprint.core.types import Array, Proxies
 from imprint.head import Decider, Head
 from imprint.kernels.quantiles import ranks
 from imprint.kernels.rows import unit_rows

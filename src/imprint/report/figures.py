@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.collapse import GainFit
+from imprint.core.arrays import Array
 from imprint.core.extras import missing
-from imprint.core.types import Array
 
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")

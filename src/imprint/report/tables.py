@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from imprint import recipes
+from imprint.core.arrays import Array
 from imprint.core.component import PARTS
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.method import Method
 from imprint.report import html
 from imprint.stats import Comparison, compare

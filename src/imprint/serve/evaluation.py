@@ -5,8 +5,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
+from imprint.core.arrays import Array
 from imprint.core.tree import LabelTree
-from imprint.core.types import Array
 from imprint.evaluation import Evaluation
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates

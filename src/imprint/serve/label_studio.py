@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 from starlette.routing import Route
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.types import Array
 from imprint.serve.project import Project
 from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool

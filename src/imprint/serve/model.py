@@ -12,10 +12,10 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.calibration import CrossValidation
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import as_text, texts_of
-from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded
 from imprint.imprinter.predictor import predictions

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.backbones import Backbone
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput, reporting
 from imprint.core.files.atomic import exclusive
-from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.head import Head
 from imprint.imprinter.embedder import words_of

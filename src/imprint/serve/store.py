@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError
 from imprint.core.files.database import Database, checksum, is_intact, remove_database
-from imprint.core.types import Array
 from imprint.serve.labelled import Entry
 
 PROJECT = "project.sqlite"

@@ -10,8 +10,8 @@ import numpy as np
 
 from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.active.suggestions import PreparedPool
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded
 from imprint.imprinter.predictor import predictions

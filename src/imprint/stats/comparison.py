@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, unknown
-from imprint.core.types import Array
 from imprint.stats.rank_tests import Friedman, friedman, holm, rank_rows, wilcoxon
 
 Columns = dict[Any, Any]

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 
 MAX_EXACT_DIFFERENCES = 200  # non-zero ones; with more, `wilcoxon` uses the normal approximation
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.nearest import Nearest
+from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.memory import peak_memory, reset_peak, without_collection
-from imprint.core.types import Array
 from imprint.kernels.cpu import one_thread
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths

@@ -11,10 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from imprint.core.arrays import factorize
+from imprint.core.arrays import Array, factorize
 from imprint.core.component import PARTS, Component, Family
 from imprint.core.errors import ParameterError, unknown
-from imprint.core.types import Array
 from imprint.method import FAMILIES, Method
 
 

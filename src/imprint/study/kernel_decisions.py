@@ -15,8 +15,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, class_weights
+from imprint.core.arrays import Array, Proxies, State
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import MAX_RATE, MAX_SCORE_ERROR, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import build_proxies

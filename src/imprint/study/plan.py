@@ -9,9 +9,8 @@ from itertools import compress, product
 import numpy as np
 
 from imprint import tasks
-from imprint.core.arrays import factorize
+from imprint.core.arrays import Array, factorize
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.study import sharing
 from imprint.study.grid import Methods
 from imprint.study.study import Data, Source, Study

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from imprint.core.types import Array, State
+from imprint.core.arrays import Array, State
 from imprint.generators._base import PerClassGenerator
 from imprint.generators.all import AllRows
 from imprint.head import Head

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeAlias
 
+from imprint.core.arrays import Array
 from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connected
 from imprint.core.errors import ParameterError, check_int, unknown
-from imprint.core.types import Array
 from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import MAX_EXPERIMENTS, Unit, plan

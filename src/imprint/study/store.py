@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from imprint.core import __version__
+from imprint.core.arrays import Array
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, exclusive, make_folder, read_checked, remove_partials, write_checked
-from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study

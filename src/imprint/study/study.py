@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from imprint import tasks
+from imprint.core.arrays import Array
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.files.atomic import home
-from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, open_unpacked
 from imprint.normalisers.none import NoNorm
 from imprint.study.grid import Declaration, Grid, Methods, key, method_from_text

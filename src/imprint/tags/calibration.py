@@ -11,9 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.calibration.estimates import MIN_SPREAD, Estimates, fit_conformal, wilson_interval
-from imprint.core.arrays import is_torch, like, to_numpy
+from imprint.core.arrays import Array, is_torch, like, to_numpy
 from imprint.core.errors import require
-from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import SLICE_ROWS
 from imprint.gaussian_process.gaussian import kernel_rows, lift_queries
 from imprint.gaussian_process.nystroem import Nystroem

@@ -8,13 +8,12 @@ import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import Array, Proxies, to_numpy
 from imprint.core.component import DEFAULT_METHOD
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError, unknown
 from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.threads import lazy
-from imprint.core.types import Array, Proxies
 from imprint.generators._base import row_masses
 from imprint.head import Decider, Head
 from imprint.method import ClassState, Method

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from imprint.core.arrays import Array
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError, check_int
-from imprint.core.types import Array
 
 Label: TypeAlias = int | str
 Codes: TypeAlias = NDArray[np.intp]

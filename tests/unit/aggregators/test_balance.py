@@ -5,7 +5,7 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.aggregators.kernel import class_weights
-from imprint.core.types import Proxies
+from imprint.core.arrays import Proxies
 from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head
 from imprint.method import Method

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint import aggregators, generators
-from imprint.core.types import Proxies
+from imprint.core.arrays import Proxies
 from imprint.gaussian_process.scale import moments
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,8 @@ import numpy as np
 from imprint.backbones.backbone import PictureBackbone, thread_count
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, read_weights
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, first_line, unknown
-from imprint.core.types import Array
 
 VERSION = 1
 PASS_VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor

@@ -2,7 +2,7 @@
 
 from imprint.backbones.backbone import PictureBackbone, check_cpu
 from imprint.backbones.record import NO_WEIGHTS, Record
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 
 VERSION = 1
 

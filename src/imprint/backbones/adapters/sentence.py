@@ -6,7 +6,7 @@ from typing import Any
 
 from imprint.backbones.backbone import Backbone, creating, import_extra, state_digest, torch_module
 from imprint.backbones.record import Record
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 
 VERSION = 1
 

@@ -8,8 +8,8 @@ import numpy as np
 from imprint.backbones.adapters.tflite import Interpreter
 from imprint.backbones.backbone import Backbone
 from imprint.backbones.record import Record
+from imprint.core.arrays import Array
 from imprint.core.errors import UnreadableInput
-from imprint.core.types import Array
 from imprint.modalities.sound import SAMPLE_RATE
 
 VERSION = 2  # version 1 did not dequantise

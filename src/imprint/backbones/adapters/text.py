@@ -8,8 +8,8 @@ import numpy as np
 from imprint.backbones.adapters.onnx import session
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.record import Record, read_weights
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError
-from imprint.core.types import Array
 
 VERSION = 1
 PASS_TEXTS = 8  # texts of one length per pass of the network; more is not faster

@@ -6,8 +6,8 @@ import numpy as np
 
 from imprint.backbones.backbone import PictureBackbone, check_cpu, import_extra, thread_count
 from imprint.backbones.record import Record, read_weights
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, first_line, unknown
-from imprint.core.types import Array
 
 VERSION = 1
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError
-from imprint.core.types import Array
 from imprint.datasets.tables.formats import NumberedRow, TableBatch
 from imprint.datasets.tables.values import cell_error, quote_names, to_number, to_numbers
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import Array
 from imprint.core.errors import FileError
-from imprint.core.types import Array
 from imprint.datasets.split import MAX_LABEL_LENGTH, Label, first_names
 
 MAX_FLOAT = float(np.finfo(np.float32).max)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from imprint.active import Suggestions
+from imprint.core.arrays import Array
 from imprint.core.errors import UnreadableInput, count, printable
 from imprint.core.label_sets import as_text
-from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.evaluation.evaluation import Evaluation, reliability
 from imprint.evaluation.inspection import Inspection

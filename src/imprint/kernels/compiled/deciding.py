@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit
 from imprint.kernels.decisions import DISTANCE_OFFSET
 

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.lloyd import (
     ROUNDOFF32,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit, jit_sums
 
 ROUNDOFF64 = 2.0**-53  # the unit roundoff: largest relative error of rounding to float64

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.lloyd import distances_to_assigned
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imprint.core.types import Array
+from imprint.core.arrays import Array
 from imprint.kernels.kmeans import KMeansResult, Problem
 from imprint.kernels.lloyd import trials
 
