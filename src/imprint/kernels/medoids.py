@@ -110,7 +110,7 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     rank(M, labels, two_nearest)
     idle = 0
     while idle < n:  # until a whole round changes nothing
-        for start, block in pairs.blocks():
+        for start, block in pairs.blocks() if pairs.stored is None else [(0, pairs.stored)]:
             idle = swap(block, start, weight, M, medoids, labels, two_nearest, idle)
             if idle >= n:
                 break

@@ -10,15 +10,20 @@ from imprint.kernels import cpu
 BLOCK_ROWS = 128  # ranked at a time; they stay in the cache
 
 
-def ranks(X: Array) -> Array:
+def ranks(X: Array, repeated: bool = False) -> Array:
     """The rank of every value within its row, 0 for the smallest; equal values keep their order.  # (n, d)
+
+    `repeated` calls, as in a study, run in compiled loops even if X is small.
 
     >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
     array([[2, 0, 3, 1]], dtype=int16)
     """
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
+    invert = _invert
+    if cpu.use_numba(np.inf if repeated else X.size):
+        from imprint.kernels.compiled.deciding import invert
     for block in cpu.blocks(len(X), BLOCK_ROWS):
-        np.put_along_axis(out[block], _order(X[block]), np.arange(X.shape[1], dtype=out.dtype)[None], axis=1)
+        invert(_order(X[block]), out[block])
     return out
 
 
@@ -50,14 +55,20 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import deciding
 
-        space = np.concatenate([pool, np.empty(d * sum(sizes), dtype=pool.dtype)])
-        deciding.successive_targets(space, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
+        space = np.concatenate([pool, np.empty_like(targets, shape=targets.size)])
+        counts = np.ones(len(space), dtype=np.int64)
+        deciding.successive_targets(space, counts, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)
         positions = np.searchsorted(pool, target)
         pool = np.insert(pool, np.repeat(positions, size), np.repeat(target, size))
     return targets
+
+
+def _invert(order: Array, out: Array) -> None:
+    """Write the position of every column in the order of its row to `out`."""
+    np.put_along_axis(out, order, np.arange(out.shape[1], dtype=out.dtype)[None], axis=1)
 
 
 def _order(X: Array) -> Array:

@@ -130,29 +130,42 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
 
 
 @jit
-def successive_targets(pool: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
+def invert(order: Array, out: Array) -> None:
+    """Write the position of every column in the order of its row to `out`."""
+    for r in range(order.shape[0]):
+        for i in range(order.shape[1]):
+            out[r, order[r, i]] = i
+
+
+@jit
+def successive_targets(pool: Array, counts: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
     """Fill in every target: the quantiles of the pool and of the earlier targets, each counted `sizes` times.
 
-    The first `used` values of the pool are ascending; it has space for all copies of all targets, which are merged into
-    it from the end, so that nothing is overwritten.
+    The first `used` values of the pool are ascending, and each counts as often as `counts` says. The pool has space for
+    all targets, which are merged into it from the end, so that nothing is overwritten.
     """
-    d = len(levels)
+    d, total = len(levels), counts[:used].sum()
     for turn in range(len(targets)):
-        target, size = targets[turn], sizes[turn]
+        target = targets[turn]
+        entry, end = 0, counts[0]  # the entry that holds a position, and the position after its last copy
         for i in range(d):
-            position = levels[i] * (used - 1)
+            position = levels[i] * (total - 1)
             low = int(position)
             share = position - low
-            below, above = pool[low], pool[min(low + 1, used - 1)]
+            while end <= low:
+                entry += 1
+                end += counts[entry]
+            below = pool[entry]
+            above = below if low + 1 < end or entry + 1 == used else pool[entry + 1]
             step = above - below
             target[i] = below + step * share if share < 0.5 else above - step * (1 - share)
-        last, to = used - 1, used + d * size - 1
+        last, to = used - 1, used + d - 1
         for i in range(d - 1, -1, -1):
             while last >= 0 and pool[last] > target[i]:
-                pool[to] = pool[last]
+                pool[to], counts[to] = pool[last], counts[last]
                 last -= 1
                 to -= 1
-            for _ in range(size):
-                pool[to] = target[i]
-                to -= 1
-        used += d * size
+            pool[to], counts[to] = target[i], sizes[turn]
+            to -= 1
+        used += d
+        total += d * sizes[turn]
