@@ -158,14 +158,7 @@ class CrossValidation:
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
-    """The prediction of every row by a model fitted without its fold, in the order of the rows.
-
-    >>> method = Method.of(norm_pre="none", generator="mean", norm_post="none", norm_inf="none", aggregator="max")
-    >>> X = np.repeat(np.eye(2), 10, axis=0) + np.arange(20)[:, None] / 100
-    >>> predictions = out_of_fold(method, 0, X, np.repeat(["cat", "dog"], 10))
-    >>> bool(predictions.correct.all()), np.bincount(predictions.fold).tolist()
-    (True, [4, 4, 4, 4, 4])
-    """
+    """The prediction of every row by a model fitted without its fold, in the order of the rows."""
     X, y = to_numpy(X), np.asarray(y)
     fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((FOLDS, len(y)), dtype=bool)
     for label, indices in rows_by_class(y).items():

@@ -105,11 +105,7 @@ def folder_of(root: Path, label: object) -> Path:
 
 
 def folder_name(label: str) -> str:
-    """A label, which may come from any file, as the name of one folder.
-
-    >>> folder_name("cat"), folder_name("../etc"), folder_name(".."), folder_name("a/b")
-    ('cat', '.._etc', '__', 'a_b')
-    """
+    """A label, which may come from any file, as the name of one folder."""
     name = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
     return "_" * len(name) if set(name) == {"."} else name[:200]
 

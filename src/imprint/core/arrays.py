@@ -118,9 +118,6 @@ def factorize(*codes: Array) -> tuple[Array, Array]:
     """Number distinct codes >= 0 in order of appearance: the first index of each, and the number of every element.
 
     Several arrays are numbered by the combinations of their elements.
-
-    >>> [part.tolist() for part in factorize(np.array([7, 7, 3, 7, 3]))]
-    [[0, 2], [0, 0, 1, 0, 1]]
     """
     combined = codes[0]
     if len(codes) > 1:

@@ -22,11 +22,7 @@ class ParameterError(ImprintError, ValueError):
 
 
 def check_int(call: str, name: str, value: object, minimum: int = 1) -> int:
-    """The value as an int; anything but an integer >= `minimum` is refused.
-
-    >>> check_int("top", "n", 3)
-    3
-    """
+    """The value as an int; anything but an integer >= `minimum` is refused."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {minimum}.")
     return int(value)
@@ -47,11 +43,7 @@ class KindError(ParameterError, TypeError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a message, for use within a sentence; the type of an error without a message.
-
-    >>> first_line(ValueError("too long:\\n  12 of 10")), first_line(ValueError())
-    ('too long', 'ValueError')
-    """
+    """The first line of a message, for use within a sentence; the type of an error without a message."""
     return str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
 
 
@@ -121,11 +113,7 @@ class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the 
 
 
 def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> count(1, "class"), count(2000, "picture"), count(3, "proxy")
-    ('1 class', '2,000 pictures', '3 proxies')
-    """
+    """A number and its noun."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
     return f"{n:,} {noun if n == 1 else plural}"
 
@@ -140,11 +128,7 @@ JOINERS = "\u200c\u200d"  # invisible, but part of words and emoji
 
 
 def printable(text: object, max_length: int = 500, keep: str = "") -> str:
-    r"""A name or label, safe to print: invisible characters, except those to `keep`, are escaped, long texts truncated.
-
-    >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, max_length=5))
-    a\x1b[31m.png \u202egnp.exe xxxx…
-    """
+    """A name or label, safe to print: invisible characters except those to `keep` are escaped, long texts truncated."""
     start = str(text)[: max_length + 1]
     invisible = {c for c in start if unicodedata.category(c) in INVISIBLE_CATEGORIES and c not in JOINERS + keep}
     shown = "".join(ascii(c)[1:-1] if c in invisible else c for c in start)

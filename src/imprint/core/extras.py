@@ -24,21 +24,13 @@ EXTRA_MODULES = {
 
 
 def install_hint(extra: str | None = None, *options: str) -> str:
-    """The command that installs this package, with an extra or without.
-
-    >>> install_hint("torch"), install_hint()
-    ("pip install 'weight-imprinting[torch]'", 'pip install weight-imprinting')
-    """
+    """The command that installs this package, with an extra or without."""
     what = DISTRIBUTION if extra is None else f"'{DISTRIBUTION}[{extra}]'"
     return " ".join(["pip install", *options, what])
 
 
 def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
-    """The error for an optional package that is not installed.
-
-    >>> str(missing("ray", "The ray engine needs ray"))
-    "The ray engine needs ray: pip install 'weight-imprinting[ray]'."
-    """
+    """The error for an optional package that is not installed."""
     return MissingExtraError(f"{what}: {install_hint(extra, *options)}.")
 
 

@@ -21,20 +21,12 @@ class Tagged(NamedTuple):
 
 
 def as_text(labels: Iterable[Any]) -> str:
-    """A label set, in ascending order, as one text.
-
-    >>> as_text(["joy", "love"]), as_text([3, 27]), as_text([]), as_text(["a|b", "c"])
-    ('joy|love', '3|27', '', 'a\\\\|b|c')
-    """
+    """A label set, in ascending order, as one text."""
     return SEPARATOR.join(re.sub(r"([|\\])", r"\\\1", str(label)) for label in labels)
 
 
 def texts_of(label_set: str) -> list[str]:
-    """The labels of a set, as texts.
-
-    >>> texts_of("joy|love"), texts_of(as_text(["a|b"])), texts_of("")
-    (['joy', 'love'], ['a|b'], [])
-    """
+    """The labels of a set, as texts."""
     return [re.sub(r"\\(.)", r"\1", piece, flags=re.DOTALL) for piece in ESCAPED_LABEL.findall(label_set)]
 
 

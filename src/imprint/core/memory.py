@@ -15,11 +15,7 @@ def reset_peak() -> None:
 
 
 def peak_memory() -> int:
-    """Peak memory of this process in bytes since `reset_peak`; 0 if it cannot be measured.
-
-    >>> peak_memory() > 1_000_000
-    True
-    """
+    """Peak memory of this process in bytes since `reset_peak`; 0 if it cannot be measured."""
     with suppress(OSError, IndexError):
         return 1024 * int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
     with suppress(ImportError):  # not on Windows

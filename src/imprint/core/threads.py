@@ -13,10 +13,6 @@ class Lazy:
     """A cache of results derived from an immutable value, each computed on first use.
 
     Two threads may compute the same entry; both results are equal, and one is stored.
-
-    >>> cell = Lazy()
-    >>> cell.get("answer", lambda: 42), "answer" in cell
-    (42, True)
     """
 
     __slots__ = ("_entries", "source")
@@ -64,12 +60,6 @@ def compare_and_set(owner: object, name: str, update: Callable[[Any], Any]) -> N
     """Replace the value of an attribute by `update(value)`; retry if another thread has replaced it meanwhile.
 
     `update` gets None if there is no such attribute. It may run more than once, so it must not have side effects.
-
-    >>> from types import SimpleNamespace
-    >>> counter = SimpleNamespace(value=1)
-    >>> compare_and_set(counter, "value", lambda value: value + 1)
-    >>> counter.value
-    2
     """
     while True:
         value = getattr(owner, name, None)

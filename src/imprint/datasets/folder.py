@@ -190,11 +190,6 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
     `tree=True` reads all of these as classes, and `tree=False` makes each top folder one class. If `tree` holds the
     classes of a model, folders below one of them belong to it, folders below a node of its tree are new classes there,
     and the others are read as by default. If classes of the model have such names without letters, folders may too.
-
-    >>> folder_labels(["animal/cat/1.png", "animal/dog/1.png", "sky/2023/1.png"])[0]
-    ['animal/cat', 'animal/dog', 'sky']
-    >>> folder_labels(["cat/2023/1.png", "cat/2024/1.png", "dog/old/1.png"])[1]
-    ('Sub-folders such as cat/2023 belong to their class cat; --tree (tree=True) makes each a class.',)
     """
     folders = [name.rpartition("/")[0] for name in names]
     with_files = set(folders)

@@ -131,11 +131,7 @@ def inputs_digest(inputs: Inputs) -> str:
 
 
 def first_names(names: Sequence[object], limit: int) -> str:
-    """The first names, and how many more there are.
-
-    >>> first_names(["a", "b", "c", "d"], 2)
-    'a, b and 2 more'
-    """
+    """The first names, and how many more there are."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(map(str, names[:limit])) + more
 

@@ -82,11 +82,7 @@ class Stored:
 
 
 def embeddings_key(backbone: str, data: str) -> str:
-    """The key of the embeddings of some data by some backbone, each given by its fingerprint.
-
-    >>> embeddings_key("b5", "d2")
-    'a83ee7da1198feea56eed6e53cdd3573'
-    """
+    """The key of the embeddings of some data by some backbone, each given by its fingerprint."""
     return digest([LAYOUT, backbone, data])[:KEY_LENGTH]
 
 

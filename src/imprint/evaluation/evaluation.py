@@ -151,11 +151,7 @@ def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
 
 
 def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tuple[int, float, float]]:
-    """Predictions in bins of equal width, without empty bins: rows, mean probability, and share of correct ones.
-
-    >>> reliability(np.array([0.95, 0.5]), np.array([True, False]))[1]
-    (1, 0.95, 1.0)
-    """
+    """Predictions in bins of equal width, without empty bins: rows, mean probability, and share of correct ones."""
     index = np.minimum((probability * bins).astype(np.intp), bins - 1)
     groups = [np.flatnonzero(index == b) for b in np.unique(index)]
     return [(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]

@@ -78,9 +78,6 @@ def duplicates(X: Array) -> list[list[int]]:
 
     Distances are between unit rows. The limit is relative to the usual distance of nearest rows, so it suits every
     backbone.
-
-    >>> duplicates(np.array([[1.0, 0], [0, 1.0], [1.0, 0], [0.6, 0.8]]))
-    [[0, 2]]
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components

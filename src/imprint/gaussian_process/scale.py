@@ -24,12 +24,7 @@ def moments(X: Any, weight: Array | None = None) -> State:
 
 
 def merge_moments(parts: Sequence[State]) -> State:
-    """The moments of all rows from those of disjoint parts.
-
-    >>> rows = np.array([[1.0], [2.0], [6.0]])
-    >>> merge_moments([moments(rows[:1]), moments(rows[1:])])
-    {'mean': array([3.]), 'scatter': array([14.]), 'rows': array([3.])}
-    """
+    """The moments of all rows from those of disjoint parts."""
     centred = [_centred(part) for part in parts]
     rows = np.array([part["rows"][0] for part in centred])
     means = np.stack([part["mean"] for part in centred])  # (parts, d)
@@ -52,11 +47,7 @@ def _centred(part: State) -> State:
 
 
 def scale(sums: State) -> float:
-    """Twice the mean squared distance of rows from their mean; 1 if that is not more than rounding error.
-
-    >>> scale({"mean": np.zeros(2), "scatter": np.array([4.0]), "rows": np.array([4.0])})
-    2.0
-    """
+    """Twice the mean squared distance of rows from their mean; 1 if that is not more than rounding error."""
     deviation = variance(sums) ** 0.5
     return 2 * variance(sums) if deviation > MIN_DEVIATION * float(abs(_centred(sums)["mean"]).max()) else 1.0
 
@@ -69,11 +60,7 @@ def variance(sums: State) -> float:
 
 
 def rounded_scale(s: float) -> float:
-    """The nearest power of 2^(1/4), so that it seldom changes when classes are added or removed.
-
-    >>> rounded_scale(1.1), rounded_scale(0.98)
-    (1.189207115002721, 1.0)
-    """
+    """The nearest power of 2^(1/4), so that it seldom changes when classes are added or removed."""
     return float(2 ** (np.round(4 * np.log2(s)) / 4))
 
 

@@ -65,11 +65,7 @@ def sum_on_all_cores(function: Callable[[T], Any], items: Sequence[T], *, total:
 
 
 def blocks(count: int, step: int) -> list[slice]:
-    """Consecutive slices of `step` rows that cover `count` rows; the last may reach beyond.
-
-    >>> blocks(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
-    """
+    """Consecutive slices of `step` rows that cover `count` rows; the last may reach beyond."""
     return [slice(start, start + step) for start in range(0, count, step)]
 
 

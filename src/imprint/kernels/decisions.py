@@ -30,11 +30,6 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
     """Assign every query to the class with the largest score, the first on a tie, and count, as one decision.
 
     A query is a near tie if its two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
-
-    >>> counts = Counts.of(1, 2)
-    >>> count_decisions(np.array([[3.0, 1.0], [1.0, 1.0]]), np.array([0, 1]), 1e-6, counts)
-    >>> counts.correct.tolist(), counts.predicted.tolist(), counts.near_ties.tolist()
-    ([[1, 0]], [[2, 0]], [1])
     """
     count_many(np.ascontiguousarray(scores), np.arange(len(scores))[None], truth, rounding, counts)
 
@@ -73,21 +68,13 @@ class Vote(NamedTuple):
 
 
 def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
-    """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m, q) -> (n_classes, q)
-
-    >>> distance_votes(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
-    [[0.75], [0.25]]
-    """
+    """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m, q) -> (n_classes, q)"""
     votes = _sums_by_class(1 / (distances + DISTANCE_OFFSET), labels, n_classes)
     return votes / votes.sum(axis=0)
 
 
 def uniform_votes(labels: Any, n_classes: int) -> Any:
-    """Shares of the votes, one per neighbour; on a tie the class of the nearest neighbour has a little more.
-
-    >>> uniform_votes(np.array([[1], [0]]), 2).tolist()
-    [[0.625], [0.75]]
-    """
+    """Shares of the votes, one per neighbour; on a tie the class of the nearest neighbour has a little more."""
     m = len(labels)
     is_first = ((labels[:j] != label).all(axis=0) for j, label in enumerate(labels))  # of its class
     return _sums_by_class((1 + first * (m - j) / (2 * m) for j, first in enumerate(is_first)), labels, n_classes) / m

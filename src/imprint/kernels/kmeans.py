@@ -67,10 +67,6 @@ def kmeans_many(
     Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
     seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows on a GPU are
     clustered there, float32 ones by Triton programs; other tensors are clustered as arrays.
-
-    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
-    [101.0, 1.0]
     """
     if _in_triton(rows[0]):
         from imprint.kernels.tensor.kmeans import kmeans_many as in_triton

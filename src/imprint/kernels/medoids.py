@@ -90,10 +90,6 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
     Run it with BLAS limited to one thread.
-
-    >>> X = np.array([[0.0], [1.0], [2.0], [10.0]])
-    >>> fasterpam(Pairwise(X), 2, np.random.default_rng(0), np.ones(4)).distances
-    array([1., 0., 1., 0.])
     """
     n = len(weight)
     if k == 1:
@@ -143,11 +139,7 @@ def _eager_swaps(
 
 
 def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Medoids:
-    """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows.
-
-    >>> alternate(Pairwise(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])), 2, np.ones(5)).rows
-    array([3, 1])
-    """
+    """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows."""
     medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
     for _ in range(max_iter):
         labels = np.argmin(pairs.rows(medoids), axis=0)
@@ -185,9 +177,6 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     """Start with row `first` and repeatedly choose the row that is farthest from all chosen ones.  # (min(k, n),)
 
     No row is chosen twice; on a tie the first row is. The rows for a smaller `k` are a prefix.
-
-    >>> farthest_points(np.array([[0.0], [1.0], [5.0]]), 3, first=1)
-    array([1, 2, 0])
     """
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)

@@ -14,9 +14,6 @@ def ranks(X: Array, repeated: bool = False) -> Array:
     """The rank of every value within its row, 0 for the smallest; equal values keep their order.  # (n, d)
 
     `repeated` calls, as in a study, run in compiled loops even if X is small.
-
-    >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
-    array([[2, 0, 3, 1]], dtype=int16)
     """
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
     invert = _invert
@@ -28,11 +25,7 @@ def ranks(X: Array, repeated: bool = False) -> Array:
 
 
 def quantiles(values: Array, levels: Array) -> Array:
-    """Linearly interpolated quantiles of ascending values: the numbers of `numpy.quantile`.
-
-    >>> quantiles(np.array([1.0, 2.0, 3.0]), np.array([0.25, 0.5, 1.0]))
-    array([1.5, 2. , 3. ])
-    """
+    """Linearly interpolated quantiles of ascending values: the numbers of `numpy.quantile`."""
     position = levels * (len(values) - 1)
     low = position.astype(np.intp)
     below, above = values[low], values[np.minimum(low + 1, len(values) - 1)]
@@ -44,9 +37,6 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
     """The quantiles to which each further set of rows is matched, given all sets before it.  # (len(sizes), d)
 
     A matched row has these d values, in some order, so that only the sizes of the sets matter.
-
-    >>> successive_targets(np.array([[0.0, 6.0]]), [3])
-    array([[1.5, 4.5]])
     """
     d = first.shape[1]
     levels = (np.arange(d) + 0.5) / d

@@ -11,12 +11,7 @@ BLOCK_ROWS = 2048  # multiplied at a time in the data's type
 
 
 def gram(X: Array) -> Array:
-    """Sum of the outer products of the rows: blocks in the data's type, their sum in float64.  # (d, d)
-
-    >>> gram(np.array([[1.0, 2.0], [0.0, 1.0]]))
-    array([[1., 2.],
-           [2., 5.]])
-    """
+    """Sum of the outer products of the rows: blocks in the data's type, their sum in float64.  # (d, d)"""
 
     def product(rows: slice) -> Array:
         with np.errstate(over="ignore"):

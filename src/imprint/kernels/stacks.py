@@ -52,13 +52,7 @@ def stacked(
 
 
 def span_maxima(Q: Array, stack: ProxyStack) -> Array:
-    """Largest inner product of every query with the rows of every set.  # (sets, q)
-
-    >>> rows = np.array([[2.0, 0.0], [3.0, 0.0]])
-    >>> stack, _ = stacked([rows], [np.array([2.0, 3.0])], [(0, 1, False), (0, 2, False), (0, 2, True)])
-    >>> span_maxima(np.array([[1.0, 1.0]]), stack).ravel().tolist()
-    [2.0, 3.0, 1.0]
-    """
+    """Largest inner product of every query with the rows of every set.  # (sets, q)"""
     best = np.empty((len(stack.first), len(Q)), dtype=np.result_type(Q, stack.rows))
     factors = (1 / stack.divisors).astype(best.dtype)
     step = max(MIN_QUERIES, MAX_SCORES // len(stack.rows) // MIN_QUERIES * MIN_QUERIES)

@@ -14,20 +14,12 @@ family = Family(__name__, Modality)
 
 @cache
 def modality(name: str) -> Modality:
-    """A modality by name.
-
-    >>> modality("image").count(2), modality("text").backbone
-    ('2 pictures', 'minilm')
-    """
+    """A modality by name."""
     return family.load(name)()
 
 
 def of_file(name: str | os.PathLike[str]) -> Modality | None:
-    """The modality of a file, by its suffix.
-
-    >>> of_file("cat.JPG").name, of_file("cat.xyz")
-    ('image', None)
-    """
+    """The modality of a file, by its suffix."""
     return _of_suffix(os.path.splitext(os.fspath(name))[1].lower())
 
 

@@ -27,11 +27,7 @@ ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry 
 
 
 def artefacts_named(name: str) -> dict[str, Artefact]:
-    """The artefact `paper/NAME`, or all of them for `paper/all`.
-
-    >>> list(artefacts_named("paper/table1"))
-    ['table1']
-    """
+    """The artefact `paper/NAME`, or all of them for `paper/all`."""
     short = name.removeprefix(PREFIX)
     if short == ALL:
         return ARTEFACTS

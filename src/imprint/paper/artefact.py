@@ -136,11 +136,7 @@ class Finding(NamedTuple):
 
 
 def listed(values: Mapping[str, float], form: str = ".2f") -> str:
-    """Named values as text.
-
-    >>> listed({"resnet18": 0.391, "swin_b": 0.12})
-    'resnet18 0.39, swin_b 0.12'
-    """
+    """Named values as text."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 

@@ -115,11 +115,7 @@ def _shots(setting: Setting) -> list[int]:
 
 
 def crossing(means: Array, shots: Array) -> int | None:
-    """The number of shots from which on some k > 1 below it is always better than k = 1; `means` has a row for each k.
-
-    >>> crossing(np.array([[5, 5, 5], [4, 6, 6], [9, 9, 4], *[[0] * 3] * 3]), np.array([1, 10, 20]))
-    10
-    """
+    """The number of shots from which on some k > 1 below it is always better than k = 1; `means` has a row per k."""
     allowed = shots > np.array(SHOT_K[1:])[:, None]
     below = np.flatnonzero(np.where(allowed, means[1:], -np.inf).max(axis=0) <= means[0])
     return next(iter(shots[below[-1] + 1 :].tolist()), None) if len(below) else int(shots[0])

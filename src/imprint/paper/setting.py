@@ -174,21 +174,13 @@ def role_study(
 
 @cache
 def method_text(method: str, backbone: str, aggregator: str = MAX) -> str:
-    """A method as results name it: with the weight decay of the backbone and an aggregator in place of `max`.
-
-    >>> method_text("none / least_squares(reg={reg}) / none / none / max", "swin_b")
-    'none / least_squares(reg=0.05) / none / none / max'
-    """
+    """A method as results name it: with the weight decay of the backbone and an aggregator in place of `max`."""
     text = with_aggregator(method, aggregator).replace("{reg}", repr(regularisation(backbone)))
     return str(method_from_text(text))
 
 
 def with_aggregator(method: str, aggregator: str) -> str:
-    """The method with `max` replaced by an aggregator; other aggregators stay.
-
-    >>> with_aggregator("l2 / mean / l2 / l2 / max", "kernel")
-    'l2 / mean / l2 / l2 / kernel'
-    """
+    """The method with `max` replaced by an aggregator; other aggregators stay."""
     return method.replace(f" / {MAX}", f" / {aggregator}")
 
 
@@ -200,11 +192,7 @@ NORMS = tuple(
 
 
 def every_norm(pattern: str) -> tuple[str, ...]:
-    """The methods that a pattern describes: `*` stands for the norms of the nine settings of the paper.
-
-    >>> len(every_norm("* / mean / * / * / max")), every_norm("* / mean / l2 / * / max")[2]
-    (9, 'l2 / mean / l2 / l2 / max')
-    """
+    """The methods that a pattern describes: `*` stands for the norms of the nine settings of the paper."""
     pre, generator, post, inf, aggregator = pattern.split(" / ")
     fitting = (norms for norms in NORMS if all(p in ("*", norm) for p, norm in zip((pre, post, inf), norms)))
     return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in fitting)

@@ -64,11 +64,7 @@ def lay_out(comparison: Comparison) -> DiagramLayout:
 
 
 def lanes(intervals: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:
-    """For each interval, the first lane in which it starts more than `gap` after the end of the last one there.
-
-    >>> lanes([(0, 3), (1, 2), (4, 5)])
-    [0, 1, 0]
-    """
+    """For each interval, the first lane in which it starts more than `gap` after the end of the last one there."""
     ends: list[float] = []
     chosen = []
     for start, end in intervals:

@@ -63,12 +63,7 @@ class Panel:
 
 
 def interval(values: Array) -> tuple[Array, Array, Array]:
-    """The mean over the last axis, of two values or more, and its 95 % confidence interval (Student's t).
-
-    >>> mean, low, high = interval(np.array([[1.0, 2.0, 3.0]]))
-    >>> mean[0], round(high[0], 3)
-    (np.float64(2.0), np.float64(4.484))
-    """
+    """The mean over the last axis, of two values or more, and its 95 % confidence interval (Student's t)."""
     from scipy import stats
 
     n, mean = values.shape[-1], values.mean(axis=-1)
@@ -168,11 +163,7 @@ def _log_ticks(axes: Any, ticks: Sequence[float], **look: Any) -> None:
 
 
 def _apart(values: Sequence[int]) -> list[int]:
-    """The values whose labels do not overlap on a logarithmic axis.
-
-    >>> _apart([1, 2, 5, 100, 400, 600])
-    [1, 2, 5, 100, 400]
-    """
+    """The values whose labels do not overlap on a logarithmic axis."""
     room = (values[-1] / values[0]) ** 0.07
     labelled = [values[0]]
     for value in values[1:]:

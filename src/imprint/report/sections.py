@@ -120,11 +120,7 @@ def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
 
 
 def as_file(name: str) -> str:
-    """A name that can be part of a file name.
-
-    >>> as_file("full size")
-    'full-size'
-    """
+    """A name that can be part of a file name."""
     return re.sub(r"[^\w.]+", "-", name)
 
 

@@ -202,11 +202,7 @@ def _methods(tables: Tables, metric: str) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A time with two significant digits.
-
-    >>> _time(0.1234), _time(0.0056), _time(3.21), _time(321.0)
-    ('120 ms', '5.6 ms', '3.2 s', '320 s')
-    """
+    """A time with two significant digits."""
     value, unit = (seconds, "s") if seconds >= 1 else (1000 * seconds, "ms")
     return f"{float(f'{value:.2g}'):g} {unit}"
 

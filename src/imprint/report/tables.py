@@ -206,12 +206,6 @@ def name_methods(methods: Sequence[tuple[str, ...]], named: Iterable[str] = ()) 
 
     Returns a different name for each method, the heading of a column of such names, and a sentence with the components
     that the methods without a recipe's name share.
-
-    >>> two = [("l2", "mean", "l2", "l2", "max"), ("l2", "kmeans(k=5)", "l2", "l2", "max")]
-    >>> name_methods(two)
-    (['mean', 'kmeans(k=5)'], 'generator', 'All methods: norm_pre l2, norm_post l2, norm_inf l2, aggregator max.')
-    >>> name_methods(two, ["qi2018"])[0]
-    ['qi2018', 'l2 / kmeans(k=5) / l2 / l2 / max']
     """
     parts = {name: Method.of(**recipes.describe(name).parts()) for name in named if name in recipes.names()}
     recipe_of = {tuple(str(getattr(method, part)) for part in PARTS): name for name, method in parts.items()}

@@ -38,11 +38,7 @@ class LabelConfig(NamedTuple):
 
     @classmethod
     def parse(cls, xml: Any) -> "LabelConfig":
-        """Read `<Choices name toName>` and the `<Image>` or `<Text>` that it belongs to.
-
-        >>> LabelConfig.parse('<View><Text name="t" value="$x"/><Choices name="c" toName="t"/></View>')
-        LabelConfig(from_name='c', to_name='t', field='x')
-        """
+        """Read `<Choices name toName>` and the `<Image>` or `<Text>` that it belongs to."""
         try:
             root = ElementTree.fromstring(str(xml))
             choices = next(root.iter("Choices"))

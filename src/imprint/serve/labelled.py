@@ -19,11 +19,7 @@ LONGEST_LABEL, LONGEST_NAME = 100, 120
 
 
 def clean_label(value: Any) -> str:
-    """A label with its white space normalised. Labels that cannot name folders, one per level of a tree, are refused.
-
-    >>> clean_label("  red  fox "), clean_label("animal / cat")
-    ('red fox', 'animal/cat')
-    """
+    """A label with normalised white space. Labels that cannot name folders, one per level of a tree, are refused."""
     label = " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else ""
     if not label or len(label) > LONGEST_LABEL:
         raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
@@ -37,11 +33,7 @@ def clean_label(value: Any) -> str:
 
 
 def clean_name(name: str, default: str) -> str:
-    """The last part of a file's name, without characters that file systems refuse; `default` if nothing is left.
-
-    >>> clean_name("../../etc/pass wd.JPG", "picture"), clean_name("..", "picture")
-    ('pass wd.JPG', 'picture')
-    """
+    """The last part of a file's name, without characters that file systems refuse; `default` if nothing is left."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
     return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else default
@@ -188,12 +180,7 @@ def _check_leaf(label: str, classes: Iterable[str]) -> None:
 
 
 class History(NamedTuple):
-    """The labelled set and the changes behind it, as an immutable value: each entry gives another one.
-
-    >>> history = History().after({"do": "create", "label": "cat"}).after({"do": "undo"})
-    >>> history.labelled.classes, len(history.undone), history.revision
-    ({}, 1, 2)
-    """
+    """The labelled set and the changes behind it, as an immutable value: each entry gives another one."""
 
     labelled: LabelledSet = LabelledSet()
     done: tuple[RecordedChange, ...] = ()

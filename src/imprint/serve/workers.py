@@ -21,12 +21,6 @@ class SupervisedThread:
     `work` takes up to `max_batch` tasks and returns a result or an error for each. It must have no effect if it raises:
     each task of the batch is then tried again alone, so that an error reaches only the task that caused it. If
     something ends the thread, such as SystemExit, its tasks fail and another thread takes its place.
-
-    >>> thread = SupervisedThread("example", lambda numbers: [1 / n for n in numbers], max_batch=2)
-    >>> futures = [thread.submit(n) for n in (1, 0, 4)]
-    >>> thread.close()
-    >>> futures[2].result(), str(futures[1].exception()), thread.status()["failures"]
-    (0.25, 'The example thread failed: division by zero.', 1)
     """
 
     def __init__(self, name: str, work: Callable[[list[Any]], Sequence[Any]], max_batch: int):

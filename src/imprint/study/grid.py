@@ -86,11 +86,7 @@ class Methods:
 
 @cache
 def method_from_text(text: str) -> Method:
-    """The method of a recipe, or of five components separated by slashes.
-
-    >>> print(method_from_text("l2/mean/none/l2/max"))
-    l2 / mean / none / l2 / max
-    """
+    """The method of a recipe, or of five components separated by slashes."""
     if "/" not in text:
         from imprint import recipes  # imports scikit-learn, which workers do not need
 

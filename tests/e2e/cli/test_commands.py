@@ -180,7 +180,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     assert found["knowledge"]["forgets_exactly"]
     assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
-    assert page.count("data:image/svg+xml") == 5  # four figures and the icon
+    assert page.count("data:image/svg+xml") == 4  # three figures and the icon
     assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
     assert "$" not in page
 

@@ -80,14 +80,7 @@ def write_checked(path: str | os.PathLike[str], values: dict[str, Any], key: str
 
 
 def read_checked(path: str | os.PathLike[str], types: Mapping[str, type], key: str = CHECKSUM_KEY) -> dict[str, Any]:
-    """The values that `write_checked` wrote; a wrong checksum, or values of other types, are an error.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_checked(Path(folder) / "a.json", {"b": [1, 2]})
-    ...     read_checked(Path(folder) / "a.json", {"b": list})
-    {'b': [1, 2]}
-    """
+    """The values that `write_checked` wrote; a wrong checksum, or values of other types, are an error."""
     try:
         values: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         if values.pop(key, None) != _checksum(values):
@@ -139,11 +132,6 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
 
     The operating system releases the lock when the process dies. The file stays unless `remove` is set. The lock also
     excludes other threads of the process. It is not reentrant: a thread that locks a file twice deadlocks.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, exclusive(Path(folder) / "a.lock"):
-    ...     print("alone")
-    alone
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")

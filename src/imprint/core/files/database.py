@@ -23,11 +23,7 @@ Value = None | int | float | str | bytes
 
 
 def checksum(*values: Value) -> bytes:
-    """A hash of eight bytes that depends on the values, their types and their order.
-
-    >>> checksum("ab", "c") == checksum("a", "bc"), len(checksum(1, None, b"x", 0.5))
-    (False, 8)
-    """
+    """A hash of eight bytes that depends on the values, their types and their order."""
     total = hashlib.blake2b(digest_size=8)
     for value in values:
         raw = value if isinstance(value, bytes) else repr(value).encode()
@@ -51,16 +47,6 @@ class Database:
     `tables` are the statements that create the tables of a new file, and `version` is the number of that format: a file
     with another number is refused. With `durable`, a transaction is on the disk when it ends (full synchronisation).
     Without it, a power failure may lose the last transactions, but it never damages the file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     database = Database(Path(folder) / "a.sqlite", ["CREATE TABLE words (word TEXT, n INT, checksum BLOB)"], 1)
-    ...     with database.transaction():
-    ...         database.insert("words", "ant", 3)
-    ...     rows = database.execute("SELECT * FROM words WHERE n > ?", 2)
-    ...     database.close()
-    >>> [(word, n) for word, n, _ in rows], all(map(is_intact, rows))
-    ([('ant', 3)], True)
     """
 
     def __init__(self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True) -> None:

@@ -28,11 +28,7 @@ FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}  # cell
 
 
 def table_suffix(path: str | Path) -> str | None:
-    """The suffix in `SUFFIXES` that a path ends in.
-
-    >>> table_suffix("mails.CSV.gz"), table_suffix("photo.jpg")
-    ('.csv.gz', None)
-    """
+    """The suffix in `SUFFIXES` that a path ends in."""
     name = Path(path).name.lower()
     return max((s for s in SUFFIXES if name.endswith(s)), key=len, default=None)
 
@@ -126,11 +122,7 @@ def _label_cells(batch: TableBatch, layout: TableLayout) -> list[Any]:
 
 
 def _row_tags(names: Sequence[str], values: Sequence[Any]) -> list[str]:
-    """The labels in several columns of a row. A column of 0 and 1 is a label; other cells are labels.
-
-    >>> _row_tags(["joy", "love"], [1, "0"]), _row_tags(["first", "second"], ["joy", None])
-    (['joy'], ['joy'])
-    """
+    """The labels in several columns of a row. A column of 0 and 1 is a label; other cells are labels."""
     texts = ["" if is_missing(value) else str(value).strip() for value in values]
     flags = [FLAGS.get(text.lower().removesuffix(".0")) for text in texts]
     return [name if flag else text for name, text, flag in zip(names, texts, flags) if flag is not False]

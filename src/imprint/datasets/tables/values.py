@@ -42,11 +42,7 @@ def cell_error(path: Path, row: int, column: str, problem: object) -> FileError:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is empty.
-
-    >>> is_missing(None), is_missing(" "), is_missing(float("nan")), is_missing(0)
-    (True, True, True, False)
-    """
+    """Whether a cell is empty."""
     return value is None or (isinstance(value, str) and not value.strip()) or value != value
 
 
