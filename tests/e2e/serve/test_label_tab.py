@@ -65,3 +65,17 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
         page.wait(lambda: not page.all("#rest-add"), "the end of it")
         page.click("#undo")
         page.wait(lambda: server.json("GET", "/api/pool")["left"] == 22, "all of them undone in one step")
+
+
+def test_a_class_from_elsewhere_keeps_the_name_that_is_being_typed(serving, folder, tmp_path):
+    with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.click("#tab-label")
+        page.type("#pool-files", str(folder))
+        page.type("#label-new", "gre")
+        server.json("POST", "/api/items?label=red&name=red-0.png", (folder / "red-0.png").read_bytes())
+        page.wait(lambda: page.all("#label-classes .choice"), "the button of the new class")
+        page.keys("en\n")
+        labels = ["red", "green"]
+        page.wait(lambda: [one["label"] for one in server.json("GET", "/api/classes")] == labels, "the typed class")
+        page.wait(lambda: len(page.all("#label-classes .choice")) == 2, "a button for each class")

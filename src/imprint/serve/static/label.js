@@ -82,8 +82,8 @@ function draw() {
   const panel = at("label-item");
   if (!panel) return;
   const entry = queue[0];
-  const mark = JSON.stringify([entry, store.classes.map((one) => one.label), before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
-  if (mark === drawn) return; // keeps the text that is being typed
+  const mark = JSON.stringify([entry, before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
+  if (mark === drawn) { drawChoices(); return; } // keeps the text that is being typed
   drawn = mark;
   if (!entry) {
     panel.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first. Labels are saved; the unlabelled ${noun()}s are not, so drop the folder again after you reload the page or restart the server.`));
@@ -97,12 +97,24 @@ function draw() {
   panel.replaceChildren(
     shown,
     h("p", { class: "muted" }, entry.reason, before && entry.top.length ? ` · ${entry.top[0].label} ${percent(entry.top[0].probability)}` : ""),
-    h("div", { class: "row", id: "label-classes" }, store.classes.map((one, i) => h("button", { type: "button", class: "choice", style: { "--hue": hue(i) }, onclick: () => answer(one.label) }, i < 9 ? h("kbd", {}, String(i + 1)) : null, one.label)),
+    h("div", { class: "row", id: "label-classes" },
       h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); if (name.value.trim()) answer(name.value.trim()); } }, name, h("button", { type: "submit" }, "Add"))),
     h("div", { class: "row" },
       h("button", { type: "button", id: "label-skip", onclick: skip }, h("kbd", {}, "S"), "Skip"),
       h("button", { type: "button", id: "label-undo", disabled: !answered.length, onclick: undo }, h("kbd", {}, "U"), "Undo"),
       h("span", { id: "label-last", class: "muted", "aria-live": "polite" }, last())));
+  drawChoices();
+}
+
+/** Draw a button for each class, in front of the field for a new class. */
+function drawChoices() {
+  const row = at("label-classes");
+  const labels = store.classes.map((one) => one.label);
+  const drawnLabels = JSON.stringify(labels);
+  if (!row || row.dataset.labels === drawnLabels) return;
+  row.dataset.labels = drawnLabels;
+  row.querySelectorAll(".choice").forEach((button) => button.remove());
+  row.prepend(...labels.map((label, i) => h("button", { type: "button", class: "choice", style: { "--hue": hue(i) }, onclick: () => answer(label) }, i < 9 ? h("kbd", {}, String(i + 1)) : null, label)));
 }
 
 function last() {
