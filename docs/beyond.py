@@ -21,7 +21,7 @@ from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
 from imprint.paper.tables import compare_rows
-from imprint.report.sections import MARKS, Claims, Picture, Run, Section, sections_by_artefact
+from imprint.report.sections import Claims, Picture, Run, Section, sections_by_artefact
 from imprint.report.tables import TextTable
 
 HERE = Path(__file__).resolve().parent
@@ -161,13 +161,8 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
     names = (name for kind in KINDS for name in (kind, f"{kind}, {KERNEL}"))
     runs = [replace(run, name=name) for run, name in zip(found, names)]
     ours, joint, words, joint_words, heard, joint_heard = runs
-    alike = section(ours, "same_architecture")
     parts = {
         "cost": cost(runs),
-        "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, TextTable))),
-        "architecture claims": "\n".join(
-            f"- {MARKS[c.verdict]} {c.verdict}: {c.text[:-1]} ({c.figures})." for c in alike.claims
-        ),
         "together": markdown(together_table(list(folders.values()))),
         "kernel claims": claims([ours, joint], joint.name),
         "generators": markdown(table(joint, "generators_20")),

@@ -155,13 +155,11 @@ class Artefact(ABC):
     repeatable: bool = False  # with another aggregator in place of `max`
     claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     needs: ClassVar[str] = "benchmark"  # the role of the packs on which it runs
-    backbone: ClassVar[str] = ""  # the backbone of these packs that it needs; empty if any will do
 
     def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""
         selected = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
-        group = setting.group(self.needs)
-        return selected and bool(group) and self.backbone in ("", *group.backbones)
+        return selected and bool(setting.group(self.needs))
 
     def studies(self, setting: Setting) -> list[Study]:
         """The experiments it needs."""
@@ -189,11 +187,8 @@ class Artefact(ABC):
 
     def missing(self, setting: Setting) -> str:
         """Why there are no results."""
-        group = setting.group(self.needs)
-        if not group:
+        if not setting.group(self.needs):
             return f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
-        if self.backbone not in ("", *group.backbones):
-            return "No pack is of a published architecture."
         options = f" --beside {self.beside}" if self.beside else ""
         return f"Not run yet: imprint study run paper/{self.name}{options}"
 

@@ -1,4 +1,4 @@
-"""Figures over the number of proxies k: all generators, k-means with few rows, and a backbone with other weights."""
+"""Figures over the number of proxies k: all generators, and k-means with few rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
-from imprint.paper.collapse import measure_collapse, set_values
-from imprint.paper.modes import KMEANS, KMEANS_OVER_K, KMEDOIDS_3, NC1_OF_SETS, K
+from imprint.paper.artefact import Artefact, Finding, Results
+from imprint.paper.modes import KMEANS
 from imprint.paper.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Picture, Section, Verdict
-from imprint.report.tables import TextTable
+from imprint.report.sections import Section, Verdict
 from imprint.study import Study
 
 SHOTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600, 800, 1000)
@@ -137,88 +135,4 @@ def check_shots(start: Mapping[str, int | None], most: int) -> dict[str, Finding
         "overtakes": Finding(None not in start.values(), f"some k > 1 is above from n = ({shown})"),
         "fifty": enough(("mnist", "fashionmnist"), 50),
         "two_hundred": enough(("cifar10",), 200),
-    }
-
-
-PUBLISHED, OTHER_WEIGHTS = "resnet50", "resnet50_keras"
-KMEDOIDS = cosine("kmedoids(k=3, method='alternate')")
-NC1, GAIN = "NC1 by the published computation", "points gained by k = 5 over k = 1"
-SINGLE = (NC1, GAIN, "k-medoids, k = 3 (alternate)")
-COLUMNS = ("published", "here (other weights)", "difference")
-Values = Mapping[str, Mapping[str, float]]
-"""By data set: the accuracy for every k in `K`, by its text, and the `SINGLE` values."""
-
-
-def values_by_name(curve: Array, nc1: float, kmedoids: float) -> dict[str, float]:
-    """The values of a data set by name; NaN if a value is not known."""
-    return dict(zip(map(str, K), curve)) | dict(zip(SINGLE, (nc1, curve[4] - curve[0], kmedoids)))
-
-
-def published_values(backbone: str, dataset: str) -> dict[str, float]:
-    """The published values of a backbone on a data set."""
-    kmedoids = KMEDOIDS_3.get(backbone, {}).get(dataset, np.nan)
-    return values_by_name(KMEANS_OVER_K[backbone, dataset], NC1_OF_SETS[backbone][dataset], kmedoids)
-
-
-class SameArchitecture(Artefact):
-    """A published architecture with other weights, value by value: curves over k, NC1, gain and single results."""
-
-    backbone = OTHER_WEIGHTS
-    measure = measure_collapse
-
-    def studies(self, setting: Setting) -> list[Study]:
-        methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
-        return role_study(setting, "benchmark", methods, ["all"])
-
-    def show(self, results: Results) -> Section:
-        scores = self.scores(results).where(backbone=OTHER_WEIGHTS)
-        nc1 = set_values(results, "published").get(OTHER_WEIGHTS, {})
-        panels, published, here = [], {}, {}
-        for (_, d, _), curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
-            if (PUBLISHED, d) in KMEANS_OVER_K and d in nc1:
-                published[d] = published_values(PUBLISHED, d)
-                here[d] = values_by_name(np.median(curve, axis=1), nc1[d], float(np.median(kmedoids)))
-                theirs = Series(f"published: {PUBLISHED}", K, KMEANS_OVER_K[PUBLISHED, d])
-                panels.append(Panel(d, [theirs, Series(f"here: {OTHER_WEIGHTS}", K, *interval(curve))]))
-        if not here:
-            raise NotRunError(f"No data set of {OTHER_WEIGHTS} has published values.")
-        svg = draw(panels, "proxies per class, k", "accuracy, %")
-        picture = Picture(f"{self.name}_{OTHER_WEIGHTS}", svg, self.caption)
-        return self.make_section(results, [picture, *_tables(published, here)], check_values(published, here))
-
-
-def _tables(published: Values, here: Values) -> list[TextTable]:
-    """The curves, and the single values that were published."""
-
-    def cells(dataset: str, name: str) -> tuple[str, ...]:
-        theirs, ours = published[dataset][name], here[dataset][name]
-        return f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
-
-    curves = ((k, *(cell for d in here for cell in cells(d, k))) for k in map(str, K))
-    known = [(name, d) for name in SINGLE for d in here if not np.isnan(published[d][name])]
-    single = ((f"{name}, {d}", *cells(d, name)) for name, d in known)
-    head = ("k", *(f"{d}, {column}" for d in here for column in COLUMNS))
-    return [TextTable(head, tuple(curves)), TextTable(("", *COLUMNS), tuple(single))]
-
-
-def check_values(published: Values, here: Values) -> dict[str, Finding]:
-    """Test whether values are close to those of the published backbone, and data sets in the same order."""
-
-    def distance(dataset: str, values: Mapping[str, float]) -> float:
-        """The mean distance of a curve over k from the published one, in points."""
-        return float(np.mean([abs(values[k] - published[dataset][k]) for k in map(str, K)]))
-
-    def same_order(name: str) -> Finding:
-        shown = ", ".join(f"{d} {v[name]:.2f} (published {published[d][name]:.2f})" for d, v in here.items())
-        ours, theirs = (sorted(here, key=lambda d: -values[d][name]) for values in (here, published))
-        return Finding(ours == theirs, shown)
-
-    others = [b for b in NC1_OF_SETS if b != PUBLISHED]
-    distances = {d: distance(d, values) for d, values in here.items()}
-    nearest = {d: min(distance(d, published_values(b, d)) for b in others) for d in here}
-    shown = ", ".join(f"{d} {distances[d]:.2f} against {nearest[d]:.2f}" for d in here)
-    return {
-        "nearest": Finding(all(distances[d] < nearest[d] for d in here), f"mean distance in points: {shown}"),
-        "nc1": same_order(NC1),
-        "gain": same_order(GAIN),
     }

@@ -36,8 +36,6 @@ NC1: dict[str, list[float]] = _PUBLISHED["nc1"]
 """Published NC1 by backbone, the mean over the label maps for every d in `D`."""
 NC1_OF_SETS: dict[str, dict[str, float]] = _PUBLISHED["nc1_of_sets"]
 """Published NC1 by backbone and data set."""
-KMEDOIDS_3: dict[str, dict[str, float]] = _PUBLISHED["kmedoids_3"]
-"""Published accuracy in percent of k-medoids with three proxies, by backbone and data set."""
 with (files("imprint.paper") / "kmeans_over_k.csv").open(encoding="utf-8") as _file:
     KMEANS_OVER_K = {(b, d): np.array(values, float) for b, d, *values in list(csv.reader(_file))[1:]}
 """Published accuracy in percent of k-means for every k in `K`, by backbone and data set; L2 throughout, max.

@@ -1,4 +1,4 @@
-"""The paper's questions asked of another aggregator, and a published architecture with other weights."""
+"""The paper's questions asked of another aggregator."""
 
 from dataclasses import asdict
 
@@ -7,15 +7,13 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import ARTEFACTS, budgets
+from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, Scores
-from imprint.paper.modes import KMEANS_OVER_K
 from imprint.paper.page import markdown_pages, read_runs, sections
 from imprint.paper.run import planned_batches, run
-from imprint.paper.setting import MAX, SEEDS, Setting, discover, method_text, with_aggregator
+from imprint.paper.setting import MAX, Setting, discover, method_text, with_aggregator
 from imprint.paper.tables import compare_rows
-from imprint.report.sections import Claims, Picture, Verdict, sections_by_artefact
-from imprint.report.tables import TextTable
+from imprint.report.sections import Claims, Verdict, sections_by_artefact
 from imprint.study import Instance
 from imprint.tasks import resolve
 from tests.unit.paper.packs import write_pack
@@ -151,61 +149,6 @@ def test_half_of_no_gap_is_not_testable():
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",
     )
-
-
-def test_a_published_architecture_with_other_weights_is_compared_value_by_value(folder, tmp_path):
-    for name in ("norm_pre_inf", "same_architecture"):
-        run(f"paper/{name}", discover(folder), tmp_path, workers=1)
-    before, section = sections(tmp_path, ["norm_pre_inf", "same_architecture"])
-    assert before.parts  # what was run before is still there
-    picture, curve, values = section.parts
-    assert isinstance(picture, Picture)
-    assert isinstance(curve, TextTable)
-    d = np.load(folder / "resnet50_keras-mnist.npz")
-    medians = []
-    for k in (1, 5):
-        parts = {"generator": f"kmeans(k={k})", "norm_post": "l2", "aggregator": "max"}
-        fitted = (ImprintClassifier(**parts, random_state=s).fit(d["train"], d["train_labels"]) for s in SEEDS)
-        medians.append(np.median([100 * c.score(d["test"], d["test_labels"]) for c in fitted]))
-    theirs = KMEANS_OVER_K["resnet50", "mnist"]
-    assert [row[0] for row in curve.rows] == [str(k) for k in range(1, 16)]
-    assert curve.rows[4][1:] == (f"{theirs[4]:.2f}", f"{medians[1]:.2f}", f"{medians[1] - theirs[4]:+.2f}")
-    shown = {row[0]: row[1:] for row in values.rows}
-    assert shown["NC1 by the published computation, mnist"][0] == "5.42"
-    assert shown["points gained by k = 5 over k = 1, mnist"][1] == f"{medians[1] - medians[0]:.2f}"
-    assert shown["k-medoids, k = 3 (alternate), mnist"][0] == "76.55"
-    assert "other weights" in curve.head[2]
-
-
-def test_other_architectures_have_no_such_section(folder):
-    artefact = ARTEFACTS["same_architecture"]
-    assert artefact.can_run(discover(folder))
-    assert not artefact.can_run(discover(folder, ["one"]))
-    assert not planned_batches("paper/same_architecture", discover(folder, ["one"]))
-    assert artefact.missing(discover(folder)) == "Not run yet: imprint study run paper/same_architecture"
-    assert artefact.missing(discover(folder, ["one"])) == "No pack is of a published architecture."
-
-
-def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path):
-    write_pack(tmp_path / "resnet50_keras-flowers.npz", 4, 8, 1)
-    run("paper/same_architecture", discover(tmp_path), tmp_path / "out", workers=1)
-    (section,) = sections(tmp_path / "out", ["same_architecture"])
-    assert not section.parts
-
-
-def values(shift, nc1):
-    """The published values of two data sets, and the same moved by some points, with another NC1."""
-    published = {d: budgets.published_values("resnet50", d) for d in ("mnist", "cifar10")}
-    moved = {d: KMEANS_OVER_K["resnet50", d] + shift for d in published}
-    return published, {d: budgets.values_by_name(curve, nc1[d], 50.0) for d, curve in moved.items()}
-
-
-def test_claims_about_other_weights_can_fail():
-    near = budgets.check_values(*values(0.5, {"mnist": 5, "cifar10": 1}))
-    assert [finding.holds for finding in near.values()] == [True] * 3
-    far = budgets.check_values(*values(9.0, {"mnist": 1, "cifar10": 5}))
-    assert [finding.holds for finding in far.values()] == [False, False, True]
-    assert "mnist 0.50 against" in near["nearest"].figures
 
 
 def test_results_of_two_aggregators_stay_apart(asked):
