@@ -50,11 +50,7 @@ class Method:
 
     @classmethod
     def of(cls, **parts: Any) -> "Method":
-        """The method of five components, each given as a component or as text such as `kmeans(k=20)`.
-
-        >>> print(Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max"))
-        l2 / mean / l2 / l2 / max
-        """
+        """The method of five components, each given as a component or as text such as `kmeans(k=20)`."""
         return cls(**{part: FAMILIES[part].resolve(component) for part, component in parts.items()})
 
     def __str__(self) -> str:

@@ -105,11 +105,7 @@ def describe(name: str) -> Recipe:
 
 
 def recipe(name: str, **changes: Any) -> "ImprintClassifier":
-    """The classifier of a published method; `changes` replace constructor arguments.
-
-    >>> recipe("qi2018", random_state=0).generator
-    'mean'
-    """
+    """The classifier of a published method; `changes` replace constructor arguments."""
     from imprint.classifier import ImprintClassifier
 
     return ImprintClassifier(**{**describe(name).parts(), **changes})

@@ -39,13 +39,7 @@ class Unfamiliar(NamedTuple):
 
 
 class DriftMonitor:
-    """Evidence that inputs look unlike the training data, updated with the p-value (`known`) of every input.
-
-    >>> monitor = DriftMonitor(reference=999)
-    >>> alarms = [monitor.observe(0.02, f"{i}.png") for i in range(20)]
-    >>> [alarm for alarm in alarms if alarm][0]
-    'inputs since 0.png look unlike the training data (evidence 1:20)'
-    """
+    """Evidence that inputs look unlike the training data, updated with the p-value (`known`) of every input."""
 
     def __init__(self, reference: int):
         self.reference, self.inputs = reference, 0

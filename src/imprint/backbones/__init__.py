@@ -31,11 +31,7 @@ __all__ = [
 
 
 def default(modality: str) -> str:
-    """The default backbone of a modality.
-
-    >>> default("image"), default("text"), default("sound")
-    ('efficientnet_lite0', 'minilm', 'yamnet')
-    """
+    """The default backbone of a modality."""
     backbone = modalities.modality(modality).backbone
     if backbone is None:
         raise ParameterError(f"default({modality!r}): there is no default backbone; name one.")
@@ -52,11 +48,7 @@ class ClassifierHead(NamedTuple):
 
 
 def record(spec: str) -> Record:
-    """The record of a backbone, without loading it.
-
-    >>> record("tinynet").width, record("resnet50").reg
-    (512, 0.0001)
-    """
+    """The record of a backbone, without loading it."""
     if isinstance(source := find(spec), Record):
         return source
     raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
@@ -67,9 +59,6 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 
     Nothing is imported, opened or downloaded. None if the model must be loaded for it: `torchvision:NAME`, `timm:NAME`,
     `sentence:NAME`, and missing weights whose digest is not recorded.
-
-    >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
-    (True, None)
     """
     source = find(spec)
     if not isinstance(source, Record) or (weights := weights_digest(source)) is None:
@@ -101,11 +90,7 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
 
 
 def head(name: str) -> ClassifierHead:
-    """The classifier that a backbone was pre-trained with, if it is part of the package.
-
-    >>> head("tinynet").names[:2], head("tinynet").weights.shape
-    (('goldfish', 'European fire salamander'), (200, 512))
-    """
+    """The classifier that a backbone was pre-trained with, if it is part of the package."""
     from safetensors import safe_open
 
     path = record(name).head

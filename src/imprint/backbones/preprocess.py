@@ -18,13 +18,7 @@ CHOICES = {"filter": FILTERS, "colour": ("rgb", "grey"), "layout": ("NHWC", "NCH
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocess:
-    """Resize with Pillow, optionally with a central crop, then `(pixel / divide - mean) / std`.
-
-    >>> rule = Preprocess(size=(4, 4), resize=6, dtype="float32", layout="NCHW", divide=255.0)
-    >>> batch = rule.picture(np.full((12, 20), 51, np.uint8))[None]
-    >>> batch.shape, rule.arrange(batch).shape, float(rule.arrange(batch).max())
-    ((1, 4, 4, 3), (1, 3, 4, 4), 0.20000000298023224)
-    """
+    """Resize with Pillow, optionally with a central crop, then `(pixel / divide - mean) / std`."""
 
     size: tuple[int, int]  # height and width of the network's input
     resize: int | None = None

@@ -53,13 +53,6 @@ class Accumulator:
     second pass, which stores a single l x l matrix, computes the others. NC4 always needs the second pass.
 
     Each worker fills one accumulator; `a.merge(b)` and `a + b` combine them, in any order. Accumulators can be pickled.
-
-    >>> seen = Accumulator().update([[0.0], [4]], [0, 1]).update([[2.0], [6]], [0, 1])
-    >>> round(seen.result().nc1, 12)
-    0.125
-    >>> again = seen.second_pass(weights=[[-1], [1]], bias=[6, 0])
-    >>> again.update([[0.0], [2]], [0, 0]).update([[4.0], [6]], [1, 1]).result().nc4
-    1.0
     """
 
     def __init__(self, scatter: bool = True) -> None:

@@ -98,11 +98,7 @@ class DataWarning(UserWarning):
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
-    """One of many inputs cannot be read; a reader of many inputs records it and continues.
-
-    >>> str(UnreadableInput("cat/7.jpg", "the file is truncated"))
-    'Cannot read cat/7.jpg: the file is truncated.'
-    """
+    """One of many inputs cannot be read; a reader of many inputs records it and continues."""
 
     def __init__(self, name: str, reason: str):
         super().__init__(name, reason)

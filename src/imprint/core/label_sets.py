@@ -31,12 +31,7 @@ def texts_of(label_set: str) -> list[str]:
 
 
 def indicator(sets: Iterable[str], labels: Sequence[Any]) -> Array:
-    """Which of the labels each set has.  # (n, labels) int64
-
-    >>> indicator(["joy|love", ""], ["joy", "love", "fear"])
-    array([[1, 1, 0],
-           [0, 0, 0]])
-    """
+    """Which of the labels each set has.  # (n, labels) int64"""
     column = {str(label): c for c, label in enumerate(labels)}
     columns = [[column[text] for text in texts_of(label_set)] for label_set in sets]
     Y = np.zeros((len(columns), len(labels)), dtype=np.int64)

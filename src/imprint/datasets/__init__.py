@@ -29,11 +29,7 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """The names of all named data sets.
-
-    >>> "digits" in names()
-    True
-    """
+    """The names of all named data sets."""
     return sorted(records())
 
 

@@ -81,11 +81,7 @@ def records() -> dict[str, DatasetRecord]:
 
 
 def record(name: str) -> DatasetRecord:
-    """The record of a named data set, without loading it.
-
-    >>> record("usps").train
-    7291
-    """
+    """The record of a named data set, without loading it."""
     if name not in records():
         raise unknown("dataset", name, records())
     return records()[name]

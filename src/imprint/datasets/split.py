@@ -83,11 +83,7 @@ class Split:
 
     @property
     def found(self) -> str:
-        """A description of the data in one line.
-
-        >>> Split(("a", "b"), np.array(["x", "y"]), ("0", "1"), ("x", "y"), "text", origin="mail.csv").found
-        '2 texts of 2 classes (mail.csv)'
-        """
+        """A description of the data in one line."""
         size = self.kind.count(len(self))
         if self.classes:
             size += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
@@ -98,11 +94,7 @@ class Split:
 
     @property
     def captions(self) -> Sequence[str]:
-        """The names of the inputs, each followed by its text if the inputs are texts.
-
-        >>> Split(("I lost my card",), np.array(["lost"]), ("a.csv, row 2",), ("lost",), "text").captions
-        ['a.csv, row 2: I lost my card']
-        """
+        """The names of the inputs, each followed by its text if the inputs are texts."""
         if not self.kind.typed:
             return self.names
         captions = list(self.names)

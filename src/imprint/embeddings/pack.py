@@ -39,16 +39,7 @@ class Pack(NamedTuple):
 
 
 def read_pack(path: str | os.PathLike[str]) -> Pack:
-    """Read a pack; rows of bytes are converted to float32, in float32 arithmetic.
-
-    >>> import tempfile
-    >>> X = np.float32([[0, 1], [0.5, -1]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_pack(Path(folder) / "a.npz", X, [0, 1], X[:1], [0], as_bytes=True)
-    ...     read_pack(Path(folder) / "a.npz").X
-    array([[ 0. ,  1. ],
-           [ 0.5, -1. ]], dtype=float32)
-    """
+    """Read a pack; rows of bytes are converted to float32, in float32 arithmetic."""
     with open_pack(Path(path)) as pack:
         stored = {name: np.asarray(pack[name]) for name in (*ARRAYS, *FACTORS) if name in pack.files}
     return _to_pack(Path(path), stored)

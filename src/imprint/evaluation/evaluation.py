@@ -95,11 +95,6 @@ def evaluation(
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
 
     `tree` is the tree of the classes; by default the labels define it.
-
-    >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
-    >>> result = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
-    >>> result.confusion, result.balanced_accuracy, result.mistakes
-    ([[1, 1], [0, 1]], 0.75, [Mistake(path='c', label='cat', predicted='dog', probability=0.6)])
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")

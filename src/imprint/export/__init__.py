@@ -63,14 +63,6 @@ def export(
 
     An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only` is set. The other two formats
     hold only the head, which takes embeddings. Every file contains the class labels and instructions for its use.
-
-    >>> import numpy as np, tempfile
-    >>> from imprint import ImprintClassifier
-    >>> model = ImprintClassifier(generator="mean").fit(np.eye(3), ["cat", "dog", "emu"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     exported = export(model, f"{folder}/head.npz", "numpy")
-    ...     np.load(exported.path)["classes"].tolist()
-    ['cat', 'dog', 'emu']
     """
     head = model.state.head if isinstance(model, Imprinter) else model.head_
     network = model.backbone if isinstance(model, Imprinter) and model.embedder.kind.needs_backbone else None

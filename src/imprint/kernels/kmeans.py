@@ -44,10 +44,6 @@ def kmeans(
 
     Centres are means weighted by `mass`. The iteration ends as scikit-learn's does: when no row changes its cluster,
     or when the squared shift of the centres is at most `tol` times the mean variance of the columns.
-
-    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> kmeans(X, 2, np.random.default_rng(0)).inertia
-    1.0
     """
     _check(k, max_iter)
     if mass is None and _in_triton(X):

@@ -23,9 +23,6 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
 
     Distances are computed in float64; equally near rows are listed by index. A zero row has the cosine distance one
     to every row. Where `W` has fewer than `m` rows, all are listed.
-
-    >>> nearest(np.array([[0.9]]), np.array([[0.0], [1.0], [5.0]]), 2)[1]
-    array([[1, 0]])
     """
     if metric not in METRICS:
         raise ParameterError(f"nearest(metric={metric!r}): metric must be one of {', '.join(METRICS)}.")

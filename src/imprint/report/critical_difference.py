@@ -78,11 +78,6 @@ def critical_difference(comparison: Comparison, format: str = "svg", title: str 
     """Draw average ranks on a scale, best on the left; bars join methods that do not differ significantly.
 
     Equal comparisons give equal bytes. `format` is "svg" or "png".
-
-    >>> from imprint.stats import compare
-    >>> picture = critical_difference(compare([[90, 80], [70, 65], [95, 91]], ["ours", "theirs"]))
-    >>> picture[:5], b"theirs" in picture
-    (b'<?xml', True)
     """
     if format not in FORMATS:
         raise ParameterError(f"critical_difference(format={format!r}): format must be 'svg' or 'png'.")

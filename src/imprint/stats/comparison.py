@@ -94,14 +94,6 @@ def compare(
     A score that is missing, duplicate or not finite is an error that names it. With three or more methods, a pair is
     significant if Friedman's test rejects at `alpha` and the Holm-adjusted Wilcoxon p-value is at most `alpha`; with
     two methods, the Wilcoxon test decides.
-
-    >>> result = compare([[90, 80, 70]] * 6, ["a", "b", "c"])
-    >>> result.ranks, result.friedman.p < 0.05
-    ((1.0, 2.0, 3.0), True)
-    >>> result.pair("a", "b")
-    Pair(first='a', second='b', p=0.03125, adjusted=0.09375, significant=False)
-    >>> result.groups
-    (('a', 'b', 'c'),)
     """
     if not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ParameterError(f"compare(alpha={alpha!r}): alpha must be a number between 0 and 1.")

@@ -185,10 +185,6 @@ class Grid(Declaration):
     """Every combination of components; `k` and `m` apply to generators and aggregators that do not state theirs.
 
     A component is given as a text, or as an object of a class outside the package.
-
-    >>> grid = Grid(generator=["mean", "kmeans", "random(k=7)"], k=[1, 5], aggregator=["max", "nearest"], m=[1, 3])
-    >>> [str(method.generator) for method in grid.methods()][::3]
-    ['mean', 'kmeans(k=1)', 'kmeans(k=5)', 'random(k=7)']
     """
 
     norm_pre: tuple[Any, ...] = _component_key("norm_pre", "l2")

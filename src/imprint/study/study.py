@@ -92,10 +92,6 @@ class Study(Declaration):
     `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 / max`; `grid` holds grids of
     components. Equal methods are counted once. `shots` limits every task to that many rows per class. `rules` leaves
     out combinations; an impossible combination that no rule leaves out is refused by name.
-
-    >>> study = Study(backbones="tinynet", datasets=["mnist", "cifar10"], tasks=["all", "even"], recipes="qi2018")
-    >>> len(study.instances), len(study.methods), len(study.seeds)
-    (4, 1, 1)
     """
 
     name: str = key("study", (str,), "text")

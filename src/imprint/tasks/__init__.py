@@ -14,22 +14,12 @@ MAX_TEXT_LENGTH = 20_000  # characters; room for a thousand named classes
 
 
 def names() -> list[str]:
-    """The names of the tasks.
-
-    >>> names()
-    ['all', 'classes', 'd_in_1', 'even', 'odd', 'short', 'shots']
-    """
+    """The names of the tasks."""
     return family.names()
 
 
 def resolve(spec: str | Task) -> Task:
-    """The task that a text describes; a task is returned unchanged. `str(task)` is the text again.
-
-    >>> str(resolve("even | shots(n=5)"))
-    'even | shots(n=5)'
-    >>> resolve("classes('cat', 'dog')").select(["dog", "cow", "cat"]).rows
-    array([0, 2])
-    """
+    """The task that a text describes; a task is returned unchanged. `str(task)` is the text again."""
     if isinstance(spec, Task):
         return spec
     try:
