@@ -124,6 +124,7 @@ def test_a_p_value_is_the_share_of_held_out_rows_that_do_not_score_higher():
     S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
     estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
     assert estimates.p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist() == [0.75, 0.25]
+    assert estimates.p_values(S, None).tolist() == [1, 0.75, 0.5]  # a row with an equal score counts
 
 
 @pytest.mark.parametrize("doubt", [None, np.empty(0)])

@@ -16,9 +16,11 @@ from safetensors.torch import load_file
 from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, Imprinter
+from imprint.calibration.estimates import Estimates, fit_conformal
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.core.files import container
 from imprint.export import export, export_file
+from imprint.export.onnx import Graph
 
 QI = {"generator": "mean", "norm_post": "l2", "aggregator": "max"}
 ONE_BY_ONE = Path(__file__).parents[1] / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
@@ -79,6 +81,18 @@ def test_calibrated_onnx_heads_equal_the_library(digits, tmp_path, aggregator):
     _, probabilities, known = run(tmp_path / "h.onnx", embeddings=queries)
     np.testing.assert_allclose(probabilities, model.predict_proba(queries), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
+
+
+def test_p_values_of_a_graph_count_held_out_rows_with_an_equal_score():
+    S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
+    estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
+    g = Graph()
+    g.add("Identity", estimates.graph_p_values(g, "scores", None), result="known")
+    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, None) for name in ("scores", "known")]
+    graph = onnx.helper.make_graph(g.nodes, "p_values", tensors[:1], tensors[1:], initializer=g.constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", g.opset)], ir_version=8)
+    (known,) = run(model.SerializeToString(), scores=S)
+    assert known.tolist() == estimates.p_values(S, None).tolist() == [1, 0.75, 0.5]
 
 
 @pytest.mark.parametrize("norm_inf", ["l2", "none"])

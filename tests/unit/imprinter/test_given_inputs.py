@@ -264,3 +264,9 @@ def test_foreign_texts_have_other_letters_or_two_frequent_words(text, foreign):
 
 def test_equal_rows_with_different_labels_are_pairs():
     assert conflicts(np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"])) == [(0, 2)]
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e5])
+def test_rows_are_equal_up_to_rounding_at_any_scale(scale):
+    X = scale * np.array([[1.0, 2], [3, 4], [1 + 1e-6, 2], [1.01, 2]])
+    assert conflicts(X, np.array(["a", "b", "b", "b"])) == [(0, 2)]

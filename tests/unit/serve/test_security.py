@@ -168,6 +168,10 @@ def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
     assert (status, reply["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
     assert client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})[0] == 413
+    header = f"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer secret\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=5) as announcing:
+        announcing.sendall(f"{header}Content-Length: 1001\r\n\r\n".encode())  # and no body
+        assert b" 413 " in announcing.recv(4000)
 
 
 def test_pictures_are_encoded_anew_before_they_are_shown(client):
