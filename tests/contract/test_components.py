@@ -92,7 +92,7 @@ def test_bad_texts_get_one_sentence(family, spec, says):
     assert "\n" not in str(e.value)
 
 
-def test_a_class_that_is_no_dataclass_is_told_so():
+def test_a_class_that_is_not_a_dataclass_is_refused():
     class Forgotten(type(Halve()).__base__):
         share: float = 0.5
 

@@ -23,7 +23,7 @@ def name(request):
     return request.param
 
 
-def test_the_sets_of_the_paper_and_the_offline_default_are_there():
+def test_the_data_sets_of_the_paper_and_the_offline_default_are_listed():
     wanted = {"digits", "mnist", "fashionmnist", "cifar10", "usps", "svhn", "mnistm", "combidigits", "imagenet"}
     assert wanted <= set(datasets.names())
 

@@ -127,7 +127,7 @@ def test_mass_and_spread_are_what_they_say(g, dtype, awkward):
 
 
 @pytest.mark.parametrize("g", [g for g in GENERATORS if isinstance(g, PerClassGenerator)], ids=str)
-def test_a_per_class_generator_heeds_no_other_class(g, awkward):
+def test_a_per_class_generator_does_not_depend_on_other_classes(g, awkward):
     states = [g.summarise(X, fresh()) for X in classes_of(awkward, np.float32)]
     alone, together = [g.proxies([s])[0] for s in states], g.proxies(states)
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))

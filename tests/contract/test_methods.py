@@ -85,7 +85,7 @@ def test_classes_in_sorted_order_equal_one_fit(parts):
 
 
 @pytest.mark.parametrize("parts", LEARNT)
-def test_forget_is_never_having_seen(parts):
+def test_forget_equals_never_having_seen_the_class(parts):
     X, y, _ = data()
     whole = ImprintClassifier(**parts, random_state=7).fit(X, y)
     for gone in ("ant", "cow", "emu"):
@@ -125,7 +125,7 @@ def test_predictions_are_consistent(parts, dtype):
 
 
 @pytest.mark.parametrize("parts", [c for c in [*LEARNT, *DECIDE] if c is not OWN])
-def test_saved_models_go_on(parts, tmp_path):
+def test_saved_models_can_be_extended(parts, tmp_path):
     """A loaded model predicts identically and can be extended and forgotten like the one that was saved."""
     X, y, Q = data()
     early = y != "emu"

@@ -119,7 +119,7 @@ def test_a_bad_seed_is_refused(task, seed):
         task.select(LABELS, seed=seed, classes=CLASSES)
 
 
-def test_a_label_that_is_no_class_is_refused(task):
+def test_a_label_that_is_not_a_class_is_refused(task):
     with pytest.raises(ParameterError, match="the label 99 is not among the classes"):
         task.select(LABELS, classes=CLASSES[:-1])
 
@@ -138,7 +138,7 @@ NO_TASKS += ["classes(1, labels=(2,))", "even; odd", "(" * 5000, "shots(n=__impo
 
 
 @pytest.mark.parametrize("text", [*NO_TASKS, "classes(*[1])", "a" * 30_000, None])
-def test_what_is_no_task_is_refused_in_one_line(text):
+def test_texts_that_are_not_tasks_are_refused_in_one_line(text):
     with pytest.raises(ParameterError, match=r"^[^\n]{1,400}$"):
         resolve(text)
 

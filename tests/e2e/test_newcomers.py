@@ -80,7 +80,7 @@ def test_every_script_is_run():
     }
 
 
-def test_licence_weights_and_records_travel(built, tmp_path):
+def test_the_wheel_and_the_source_archive_hold_licence_weights_and_records(built, tmp_path):
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     inside = zipfile.ZipFile(wheel).namelist()
     for name in ("tinynet", "efficientnet_lite0"):

@@ -79,7 +79,7 @@ def test_a_failing_unit_is_recorded_with_its_reason(packs, cluster, tmp_path):
     assert all(": ParameterError: Unknown pack 'd-two.npz'." in line for line in summary.failures)
 
 
-def test_no_cluster_is_said_in_one_sentence(packs, tmp_path, monkeypatch):
+def test_a_missing_cluster_is_reported_in_one_sentence(packs, tmp_path, monkeypatch):
     from imprint.core.errors import ImprintError
 
     with socket.socket() as s:

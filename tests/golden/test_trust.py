@@ -8,7 +8,7 @@ from benchmarks.calibration import DATASETS, FIRST_DRAW, FOUR, OTHERS, PACKS, au
 
 @pytest.mark.shared
 @pytest.mark.timeout(900)
-def test_what_models_say_comes_true_on_real_embeddings(shared_folder):
+def test_estimates_agree_with_measurements_on_real_embeddings(shared_folder):
     """Seven of ten classes, 100 rows each, fifteen packs."""
     folder = shared_folder / "embeddings" / "subset"
     found = {pack: claims(task(folder, pack, rows=100, draw=FIRST_DRAW)) for pack in PACKS}
@@ -24,7 +24,7 @@ def test_what_models_say_comes_true_on_real_embeddings(shared_folder):
 
 @pytest.mark.shared
 @pytest.mark.timeout(900)
-def test_unknown_classes_are_told_better_than_by_others(shared_folder):
+def test_unknown_classes_are_detected_better_than_by_other_methods(shared_folder):
     """TinyNet and DeiT-tiny, 100 rows of seven classes each."""
     ours, theirs = [], {name: [] for name in OTHERS}
     for pack in [f"{backbone}-{name}" for backbone in FOUR[:2] for name in DATASETS]:

@@ -85,7 +85,7 @@ def test_evaluate_takes_the_test_part_and_shows_what_decided(imprint, tmp_path):
     assert page["map"]["marked"] == 1
 
 
-def test_a_picture_of_the_same_name_is_not_taken_for_the_one_that_decided(imprint, model, paint, tmp_path):
+def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(imprint, model, paint, tmp_path):
     other = paint(tmp_path / "other", ["dark", "middle", "light"], n=5, first=0)
     for path in other.glob("*/*.png"):
         pixels = np.asarray(Image.open(path))

@@ -36,7 +36,7 @@ def answers(done):
     return [(a["path"], a["label"]) for a in json.loads(done.out)]
 
 
-def test_texts_with_dots_and_files_are_told_apart(imprint, texts, tmp_path):
+def test_texts_with_dots_are_distinguished_from_files(imprint, texts, tmp_path):
     spoken = "I was charged 3.50 euros"
     assert answers(imprint("predict", texts, spoken, "my card is lost.", "--json"))[0] == (spoken, "money")
     imprint("predict", texts, "new.csv").refused("There is no file new.csv", "add --text")

@@ -121,7 +121,7 @@ def test_only_files_are_opened_for_a_person_to_look_at(imprint, pool, tmp_path, 
         opened.clear()
 
 
-def test_answers_teach_the_suggestions_but_not_the_file(imprint, model, pool, monkeypatch):
+def test_answers_improve_the_suggestions_but_do_not_change_the_file(imprint, model, pool, monkeypatch):
     before = model.read_bytes()
     monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n" * 14))
     done = imprint("suggest", model, pool, "-n", 14, "--ask")

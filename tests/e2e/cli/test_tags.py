@@ -95,7 +95,7 @@ def test_add_forget_card_and_check(fitted, imprint, tmp_path):
     assert set(json.loads(done.out)) == {"mislabelled", "duplicates", "outliers", "unreadable"}
 
 
-def test_what_does_not_take_tags_says_so(fitted, imprint, tmp_path):
+def test_components_and_commands_for_one_label_refuse_tags(fitted, imprint, tmp_path):
     (tmp_path / "folder").mkdir()
     imprint("watch", "m.imprint", "folder", "--once").refused("model of tags")
     imprint("suggest", "m.imprint", tmp_path / "train.csv").refused("one label per input")

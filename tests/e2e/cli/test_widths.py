@@ -62,7 +62,7 @@ def test_paths_in_a_single_column_lose_the_middle(printed):
         assert (line[:2], line.rstrip()[-4:]) == (path[:2], path[-4:])
 
 
-def test_a_number_for_which_there_is_no_room_is_marked_as_cut(monkeypatch):
+def test_a_number_that_does_not_fit_is_marked_as_cut(monkeypatch):
     columns, row = ["name", "class", "rows", "recall", "precision"], ["a.jpg", "cat", "123456", "66.7 %", "100.0 %"]
     lines = rows_printed(monkeypatch, 26, columns, [row], right=columns[2:])
     numbers = re.findall(r"[\d.]+(?: %|…)?", lines[-1].split("cat", 1)[-1])

@@ -198,7 +198,7 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         assert time.monotonic() - started < 10
 
 
-def test_a_picture_that_is_in_another_class_is_asked_about(serving, files, tmp_path):
+def test_a_picture_that_is_in_another_class_is_reported(serving, files, tmp_path):
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         for label in ("red", "blue"):

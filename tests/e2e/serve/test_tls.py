@@ -32,7 +32,7 @@ def test_every_address_is_served_over_tls_alone(serving, certificate):
             server.ask("GET", "/api/health")
 
 
-def test_files_that_are_no_certificate_are_refused_in_a_sentence(serving, certificate):
+def test_files_that_are_not_a_certificate_are_refused_in_a_sentence(serving, certificate):
     files = "--certificate", certificate[1], "--key", certificate[1]
     with (
         pytest.raises(AssertionError, match="must be a PEM certificate and its key"),

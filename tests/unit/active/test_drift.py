@@ -75,7 +75,7 @@ def test_an_alarm_keeps_its_beginning_and_its_inputs_when_familiar_inputs_follow
     assert monitor.unfamiliar[19].name.startswith("odd")
 
 
-def test_familiar_inputs_are_no_evidence():
+def test_familiar_inputs_give_no_evidence():
     monitor = DriftMonitor(99)
     assert not alarms(monitor, np.full(3000, 1.0))
     assert monitor.alarm is None

@@ -87,7 +87,7 @@ def test_a_query_of_another_width_is_refused():
                 head.scores(np.ones((3, width), dtype=np.float32))
 
 
-def test_max_says_that_scores_underflow():
+def test_max_refuses_scores_that_underflow():
     X, y, Q = rows(np.random.default_rng(0), "plain", 1e-30, "float32")
     method = Method.of(norm_pre="none", generator="all", norm_post="none", norm_inf="none", aggregator="max")
     head = Head(method, 0, "float32").learn(X, y)

@@ -84,7 +84,7 @@ def test_an_unknown_name_gets_a_suggestion():
 
 
 @pytest.mark.parametrize("file", ["x" * 300, "~nobody_of_this_name/net.onnx", "a\0b"])
-def test_paths_that_cannot_exist_are_no_files(file):
+def test_impossible_paths_are_not_files(file):
     with pytest.raises(FileError, match="there is no such file"):
         load(f"onnx:{file}")
 

@@ -111,7 +111,7 @@ def test_the_head_of_efficientnet_names_lorries_and_birds():
         assert share > 5 * np.mean(guess[pack["test_labels"][:300] != label] == id_)
 
 
-def test_minilm_tells_the_intents_of_bank_customers_apart():
+def test_minilm_separates_the_intents_of_bank_customers():
     import csv
 
     def rows(split):

@@ -108,7 +108,7 @@ def test_pitches_differ_more_than_recordings_of_one_pitch(yamnet):
 
 
 @pytest.mark.shared
-def test_a_folder_of_recordings_is_learnt_and_new_ones_are_told(yamnet, tmp_path, capsys):
+def test_a_folder_of_recordings_is_fitted_and_new_ones_are_classified(yamnet, tmp_path, capsys):
     rng, kinds = np.random.default_rng(0), {"low": 220.0, "middle": 880.0, "high": 3000.0}
     formats = [(8000, 1, 8), (16000, 1, 16), (44100, 2, 16), (48000, 1, 32)]
     for name, pitch in kinds.items():

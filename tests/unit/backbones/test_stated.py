@@ -12,7 +12,7 @@ from imprint.core.errors import FileError, ParameterError
 SHIPPED = ["efficientnet_lite0", "minilm", "raw", "tinynet"]
 
 
-def test_what_ships_is_the_file_its_record_describes_and_the_rest_says_where_it_comes_from(monkeypatch, tmp_path):
+def test_shipped_weights_match_their_records_and_other_records_state_a_source(monkeypatch, tmp_path):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     assert [n for n in names() if is_installed(record(n))] == SHIPPED

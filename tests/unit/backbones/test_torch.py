@@ -187,7 +187,7 @@ def test_a_network_of_torchvision_that_cannot_serve_is_refused(torchvision, name
         load(f"torchvision:{name}")
 
 
-def test_a_file_that_is_no_weights_is_refused(torchvision, hub):
+def test_a_file_without_weights_is_refused(torchvision, hub):
     from imprint.backbones.adapters import torchvision as adapter
 
     hub.mkdir(parents=True)

@@ -44,7 +44,7 @@ def same(a, b, Q, tolerance=0.0):
 
 
 @pytest.mark.parametrize("parts", DECIDE)
-def test_classes_come_in_any_order_and_go_without_a_trace(parts):
+def test_the_order_of_classes_does_not_matter_and_forgetting_is_exact(parts):
     X, y, Q = data()
     whole = ImprintClassifier(**parts, calibrate=True, random_state=7).fit(X, y)
     grown = ImprintClassifier(**parts, calibrate=True, random_state=7)
@@ -146,7 +146,7 @@ def test_scores_of_fold_models_are_raised_once_for_the_score_and_once_for_the_do
     np.testing.assert_allclose(raised["reference"] - plain["reference"], parts * FOLD_CORRECTION / 4)
 
 
-def test_no_row_is_asked_about_by_a_model_that_saw_it():
+def test_every_row_is_predicted_by_a_model_that_was_fitted_without_it():
     """Labels of noise cannot be told by who has not seen them; who has seen them knows them by heart."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 8)), rng.integers(0, 4, 400)
@@ -158,7 +158,7 @@ def test_no_row_is_asked_about_by_a_model_that_saw_it():
 
 
 @pytest.mark.parametrize("aggregator", ["kernel", "max", "nearest(m=5)"])
-def test_what_it_says_comes_true(aggregator):
+def test_estimates_agree_with_measurements(aggregator):
     X, y, Q = blobs([150] * 6, apart=0.8)
     clf = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), calibrate=True, random_state=0).fit(X, y)
     plain = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), random_state=0).fit(X, y)
@@ -176,7 +176,7 @@ def test_what_it_says_comes_true(aggregator):
     assert (clf.known(far) <= 0.05).mean() > 2 * (p <= 0.05).mean()
 
 
-def test_little_to_learn_from_makes_no_false_confidence():
+def test_few_rows_do_not_make_probabilities_too_confident():
     X, y, Q = blobs([1, 1, 1])
     single = ImprintClassifier(calibrate=True, random_state=0).fit(X, y)
     assert np.isnan(single.expected_accuracy_)
@@ -232,13 +232,13 @@ def test_without_folds_one_sentence_says_what_to_do(tmp_path):
 
 
 @pytest.mark.parametrize("parts", [case for case in DECIDE if case is not OWN])
-def test_a_saved_model_goes_on_knowing(parts, tmp_path):
+def test_a_saved_model_keeps_its_calibration(parts, tmp_path):
     X, y, Q = data()
     clf = ImprintClassifier(**parts, calibrate=True, random_state=7).fit(X, y)
     clf.save(tmp_path / "m")
     back = ImprintClassifier.load(tmp_path / "m")
     assert back.calibrate
-    assert "answers" not in back.head_.folds.derived  # it is not asked again
+    assert "predictions" not in back.head_.folds.derived  # the stored calibration needs no predictions
     again = replace(back.head_.folds).calibration
     assert again.temperature == back.head_.calibration.temperature
     for c in (clf, back, pickle.loads(pickle.dumps(clf))):

@@ -112,7 +112,7 @@ def test_merging_with_itself_counts_every_row_twice():
     assert seen.result().counts.sum() == 2 * len(y)
 
 
-def test_accumulators_travel_between_processes():
+def test_accumulators_can_be_pickled():
     X, y = data()
     seen = Accumulator().update(X[:400], np.array(list("abcd"))[y[:400]])
     again = pickle.loads(pickle.dumps(seen)).update(X[400:], np.array(list("abcd"))[y[400:]])
@@ -144,7 +144,7 @@ def refused(match, action):
     assert str(error.value).endswith(".")
 
 
-def test_what_one_pass_cannot_know_is_refused():
+def test_metrics_that_need_a_second_pass_are_refused():
     X, y = data()
     light = Accumulator(scatter=False).update(X, y)
     refused("second pass", lambda: light.result().nc1)

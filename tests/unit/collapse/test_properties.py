@@ -58,7 +58,7 @@ def test_repeating_the_rows_of_one_class_changes_nothing(case, metric):
 
 @given(labelled())
 @settings(max_examples=50)
-def test_vci_does_not_feel_invertible_maps(case):
+def test_vci_is_invariant_under_invertible_maps(case):
     X, y, rng = case
     left, right = (np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0] for _ in range(2))
     linear = left @ np.diag(rng.uniform(0.5, 2, X.shape[1])) @ right

@@ -125,7 +125,7 @@ def test_a_folder_that_does_not_exist_is_one_sentence(tmp_path):
         opened(tmp_path / "nowhere" / "a.sqlite")
 
 
-def test_whoever_waits_too_long_for_another_is_told(path, monkeypatch):
+def test_waiting_too_long_for_another_process_is_reported(path, monkeypatch):
     monkeypatch.setattr("imprint.core.files.database.TIMEOUT", 0.05)
     first, second = opened(path), opened(path)
     with first.transaction():

@@ -48,7 +48,7 @@ def test_a_data_frame_names_the_labels():
 
 
 @pytest.mark.parametrize("y", [["a", "b"], [0, 1], np.zeros((3, 1)), np.array([[0, 2], [1, 0]]), None])
-def test_one_label_per_row_is_no_tags(y):
+def test_one_label_per_row_is_not_tags(y):
     assert read_tags(y) is None
 
 

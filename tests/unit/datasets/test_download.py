@@ -145,7 +145,7 @@ def test_a_mirror_stands_in(server, tmp_path):
     assert fetch(other, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_server_that_drops_everything_is_given_up(server, tmp_path):
+def test_a_server_that_drops_every_connection_is_reported(server, tmp_path):
     server.drop = 0
     with pytest.raises(FileError, match=r"put the file into"):
         fetch(source(server), tmp_path)
@@ -180,7 +180,7 @@ def test_a_file_without_a_published_size_has_a_limit_too(server, tmp_path, monke
 
 
 @pytest.mark.parametrize("length", ["abc", "-5", "9" * 30, "1e3"])
-def test_a_senseless_length_is_not_believed(server, tmp_path, length):
+def test_an_implausible_length_is_refused(server, tmp_path, length):
     server.length = length
     server.protocol_version = "HTTP/1.0"
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
@@ -205,7 +205,7 @@ def test_only_http_is_followed(server, tmp_path, address):
         fetch(PublishedFile(urls=(address + "/file.bin",), sha256="0" * 64), tmp_path)
 
 
-def test_a_server_that_drips_is_given_up_and_what_came_is_kept(server, tmp_path, monkeypatch):
+def test_a_slow_server_times_out_and_the_received_bytes_are_kept(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "BASE_SECONDS", 0.2)
     monkeypatch.setattr(download, "MIN_BYTES_PER_SECOND", 1e12)
     server.drip = 1000

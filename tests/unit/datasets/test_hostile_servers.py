@@ -83,7 +83,7 @@ def serving(answer):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_it_is_given_up_in_one_sentence_and_a_mirror_stands_in(name, tmp_path, monkeypatch):
+def test_a_hostile_server_is_reported_in_one_sentence_and_a_mirror_is_used(name, tmp_path, monkeypatch):
     for limit, value in dict(PAUSE=0.0, TIMEOUT=0.5, BASE_SECONDS=0.5, MIN_BYTES_PER_SECOND=1e12).items():
         monkeypatch.setattr(download, limit, value)
     digest = hashlib.sha256(CONTENT).hexdigest()

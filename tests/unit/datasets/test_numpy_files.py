@@ -91,7 +91,7 @@ def test_labels_must_be_given_where_they_belong(matrix, tmp_path):
         (X[:0], r"must be rows of numbers, not float32 of shape \(0, 3\)\.$"),
     ],
 )
-def test_what_is_no_matrix_of_numbers_is_refused(tmp_path, content, rule):
+def test_arrays_that_are_not_a_matrix_of_numbers_are_refused(tmp_path, content, rule):
     np.save(tmp_path / "x.npy", content)
     with pytest.raises(FileError, match=rule):
         load(tmp_path / "x.npy", labelled=False)

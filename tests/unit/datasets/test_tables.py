@@ -126,7 +126,7 @@ def test_columns_may_have_other_names(tmp_path):
     assert load(tmp_path / "a.csv", text_column="message", labelled=False).inputs == ("hello", "bye")
 
 
-def test_an_index_written_by_pandas_is_no_number_of_the_embedding(tmp_path):
+def test_an_index_written_by_pandas_is_not_part_of_the_embedding(tmp_path):
     (tmp_path / "a.csv").write_text(",x0,label\n0,1.5,a\n1,2.5,b\n")
     split = load(tmp_path / "a.csv")
     assert split.inputs.tolist() == [[1.5], [2.5]]
@@ -417,7 +417,7 @@ def test_arrays_of_a_pack_by_their_usual_names(tmp_path, inputs, labels):
 
 
 @pytest.mark.parametrize("column", ["label_column", "text_column"])
-def test_columns_of_what_is_no_table_are_refused(column, tmp_path):
+def test_columns_of_data_that_are_not_a_table_are_refused(column, tmp_path):
     (tmp_path / "photos/cat").mkdir(parents=True)
     for data in ("digits", str(tmp_path / "photos")):
         with pytest.raises(ParameterError, match=rf"load\('{data}', {column}='kind'\): columns go with a table"):

@@ -69,7 +69,7 @@ def test_several_columns_of_a_table_of_embeddings(tmp_path):
 
 
 @pytest.mark.parametrize("cell", ['"[1.5]"', '"[""joy"", null]"', '"[joy]"'])
-def test_a_cell_that_is_no_list_of_labels_is_refused(tmp_path, cell):
+def test_a_cell_that_is_not_a_list_of_labels_is_refused(tmp_path, cell):
     with pytest.raises(FileError, match=r"a\.csv: .* is not a list of labels, such as"):
         load(table(tmp_path / "a.csv", f"text,label\nx,{cell}\n"))
 

@@ -97,7 +97,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         read_pack(tmp_path / "nowhere.npz")
 
 
-def test_crooked_arguments_are_refused_before_writing(tmp_path):
+def test_invalid_arguments_are_refused_before_writing(tmp_path):
     with pytest.raises(ParameterError, match=r"write_pack: .*train has 12 rows and train_labels has 3 labels"):
         write_pack(tmp_path / "a.npz", ROWS, LABELS[:3], ROWS, LABELS)
     with pytest.raises(ParameterError, match=r"write_pack: .*row 1, column 1: nan is not a finite"):

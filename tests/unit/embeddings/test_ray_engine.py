@@ -55,7 +55,7 @@ def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
         compute(raw, photos, 0, 8)
 
 
-def test_a_backbone_travels_as_what_loads_it():
+def test_a_backbone_is_pickled_as_what_loads_it():
     tinynet = backbones.load("tinynet", threads=1)
     content = pickle.dumps(tinynet)
     assert len(content) < 1000
@@ -66,14 +66,14 @@ def test_a_backbone_travels_as_what_loads_it():
     assert rows[0].tobytes() == rows[1].tobytes()
 
 
-def test_what_cannot_travel_is_refused(make_backbone):
+def test_a_backbone_that_cannot_be_pickled_is_refused(make_backbone):
     backbone = make_backbone()
     backbone.lock = socket.socket()
     with backbone.lock, pytest.raises(ParameterError, match="projection cannot be sent to other machines"):
         ray_engine._pickled(SimpleNamespace(cloudpickle=pickle), backbone)
 
 
-def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
+def test_a_cluster_without_free_cores_is_reported_after_a_short_wait(monkeypatch):
     def ray(*resources, alive=True):
         return SimpleNamespace(nodes=lambda: [{"Alive": alive, "Resources": r} for r in resources])
 

@@ -85,7 +85,7 @@ def test_unverified_open_checks_the_header_but_not_the_rows(stored):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"rows": 1}'])
-def test_a_strange_manifest_is_refused(stored, text):
+def test_an_invalid_manifest_is_refused(stored, text):
     (stored.folder / "manifest.json").write_text(text)
     with pytest.raises(FileError, match=r"damaged \(manifest.json "):
         open_embeddings(stored.folder)
@@ -143,7 +143,7 @@ def test_list_shows_finished_and_damaged_stores_only(stored, make_backbone, make
     assert list_embeddings(folder=tmp_path / "nowhere") == []
 
 
-def test_strange_names_survive(make_backbone, make_split, tmp_path):
+def test_unusual_names_survive(make_backbone, make_split, tmp_path):
     split = make_split(4)
     split.names = ["a\nb", "ß", "\udcff", '"']
     e = extract(make_backbone(), split, folder=tmp_path)

@@ -64,7 +64,7 @@ def test_the_smaller_of_two_classes_with_the_same_recall_needs_more():
     assert _weaknesses(answers, 0.75, "texts")[-1] == "To improve: add texts of b (2 now, recall 50.0 %)."
 
 
-def test_what_cannot_be_estimated_is_said():
+def test_estimates_that_are_not_available_are_reported():
     one, _ = described(np.eye(3), ["a"] * 3)
     assert one == ["Expected accuracy: not available with one class; add a second class."]
     two, _ = described(np.eye(3)[:2], ["a", "b"])

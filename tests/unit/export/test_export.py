@@ -163,7 +163,7 @@ def test_the_kernel_decides_by_numpy_alone(digits, tmp_path):
     assert "the scores are k times the coefficients" in about["use"]
 
 
-def test_labels_travel_in_the_metadata(digits, tmp_path):
+def test_labels_are_in_the_metadata(digits, tmp_path):
     labels = np.array([f"klasse {c} é" for c in range(10)])
     export(ImprintClassifier(**QI).fit(digits[0], labels[digits[1]]), tmp_path / "h.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "h.onnx", providers=["CPUExecutionProvider"])
@@ -270,7 +270,7 @@ def test_a_head_is_exported_without_its_backbone(shades, tmp_path):
 # Refusals
 
 
-def test_what_no_graph_can_hold_is_refused(digits, tmp_path):
+def test_components_without_a_graph_are_refused(digits, tmp_path):
     far = fitted(digits, generator="mean", aggregator="nearest(m=1, metric='manhattan')")
     with pytest.raises(
         ParameterError, match=r"^export\(to='onnx'\): nearest\(m=1, metric='manhattan'\) has no graph\.$"

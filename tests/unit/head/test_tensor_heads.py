@@ -43,7 +43,7 @@ def test_tensors_are_learnt_and_answered_like_arrays(generator, aggregator, devi
     assert np.array_equal(there.winners(queries).cpu(), plain.winners(Q))
 
 
-def test_a_generator_without_a_way_for_tensors_says_so():
+def test_a_generator_that_takes_no_tensors_is_refused():
     method = Method.of(norm_pre="l2", generator="kmedoids", norm_post="l2", norm_inf="l2", aggregator="max")
     with pytest.raises(ParameterError, match=r"^kmedoids\(k=20\): it does not compute on tensors"):
         Head(method, 0, "float32").learn(torch.from_numpy(X), Y)

@@ -241,7 +241,7 @@ def test_a_training_picture_is_explained_by_itself(photos, aggregator, measure, 
     assert (second.value <= first.value) if measure == "similarity" else (second.value >= first.value)
 
 
-def test_what_speaks_for_the_answer_comes_before_what_speaks_against_it(photos):
+def test_positive_contributions_come_before_negative_ones(photos):
     model = raw(recipe="kernel", generator="kmeans(k=3)").fit(photos)
     values = [r.value for r in model.why(photos / "middle" / "3.png", 99)]
     signs = [v > 0 for v in values]
@@ -376,7 +376,7 @@ def test_what_cannot_decide_is_refused_when_fitted(photos):
         raw(generator="mean", aggregator="nearest(m=5)").fit(photos)
 
 
-def test_the_default_tells_digits_apart():
+def test_the_default_separates_digits():
     from imprint.datasets import Split, load
 
     train, test = load("digits"), load("digits", "test")

@@ -59,7 +59,7 @@ def test_names_without_meaning_are_not_used_unless_asked_for():
     assert not fitted(names=False).state.named
 
 
-def test_names_are_kept_with_the_file_and_go_with_their_class(tmp_path):
+def test_embeddings_of_names_are_stored_and_removed_with_their_class(tmp_path):
     model = fitted()
     model.save(tmp_path / "m.imprint")
     loaded = Imprinter.load(tmp_path / "m.imprint", cache=False)

@@ -198,7 +198,7 @@ def test_neighbours(metric, dtype):
     assert np.array_equal(indices, where)
 
 
-def test_neighbours_that_float32_products_cannot_tell_apart():
+def test_neighbours_that_float32_products_cannot_separate():
     """Far from the origin the products round away what matters; the exact pass must not."""
     W = (1000 + 1e-2 * RNG.normal(size=(400, 8))).astype(np.float32)
     distances, indices = nearest(*tensors([W[:50], W]), 3)

@@ -247,7 +247,7 @@ def test_the_list_of_endings_is_what_pillow_can_read():
     assert all(known[s] in (*formats(), "MPO") for s in ImageModality().suffixes() - {".heic", ".heif", ".hif"})
 
 
-def test_the_reason_speaks_of_the_file_and_not_of_python():
+def test_the_reason_is_about_the_file_and_not_about_python():
     with pytest.raises(UnreadableInput, match=r"not a readable picture \(the file is damaged\)\.$"):
         read_picture(b"\x89PNG\r\n\x1a\n")
 

@@ -75,7 +75,7 @@ def test_24_bits_and_other_chunks():
         (wav(b"\1\2", 16)[:30], "has no samples"),
     ],
 )
-def test_what_is_no_sound_is_refused(raw, reason):
+def test_files_that_are_not_sounds_are_refused(raw, reason):
     with pytest.raises(UnreadableInput, match=rf"Cannot read the given bytes: .*{reason}"):
         read_sound(raw)
 

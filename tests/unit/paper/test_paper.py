@@ -488,7 +488,7 @@ def digits(place):
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_samples_of_digits_lie_beside_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
+def test_samples_of_digits_are_next_to_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
     packs, home = tmp_path / "packs", tmp_path / "home"
     for place in (packs, home / "data"):
         place.mkdir(parents=True)

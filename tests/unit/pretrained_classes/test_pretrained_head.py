@@ -176,7 +176,7 @@ def test_explanations_name_training_pictures_of_new_classes_only():
     assert (old[0].label, old[0].picture) == (HEAD.names[0], None)
 
 
-def test_names_that_occur_twice_are_told_apart():
+def test_equal_class_names_are_made_distinct():
     labels = set(PretrainedClasses.of(backbones.head("efficientnet_lite0")).labels)
     assert len(labels) == 1000
     assert labels & {"crane", "crane (n02012849)", "crane (n03126707)"} == {"crane (n02012849)", "crane (n03126707)"}
@@ -213,7 +213,7 @@ def test_it_claims_nothing_about_itself():
             question()
 
 
-def test_a_forgotten_class_of_the_network_may_be_taught_anew():
+def test_a_forgotten_pretrained_class_can_be_imprinted_again():
     model = fitted("done").forget("goldfish").add(embedded(["goldfish"]))
     assert model.predict(embedded(["goldfish"], seed=2)).tolist() == ["goldfish"] * 12
 

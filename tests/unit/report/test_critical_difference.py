@@ -37,7 +37,7 @@ comparisons = st.builds(
 
 @given(comparisons)
 @settings(max_examples=60, deadline=None)
-def test_a_bar_meets_the_lines_of_its_members_and_of_nobody_else(comparison):
+def test_a_bar_touches_the_lines_of_its_members_only(comparison):
     layout = lay_out(comparison)
     feet = dict(zip(comparison.order, layout.feet))
     assert len(layout.bars) == len(comparison.groups)

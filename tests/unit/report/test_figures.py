@@ -47,7 +47,7 @@ def test_a_line_has_markers_at_the_marked_points_only():
     assert markers(None) - markers([1]) == 2
 
 
-def test_intervals_cover_the_mean_as_often_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     rng = np.random.default_rng(1)
     _, low, high = interval(rng.normal(size=(20_000, 3)))
     assert np.mean((low < 0) & (high > 0)) == pytest.approx(0.95, abs=0.01)

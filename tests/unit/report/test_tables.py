@@ -142,7 +142,7 @@ def test_the_page_says_what_was_run_on_what(table):
     assert "among the methods that have all instances" in html
 
 
-def test_nothing_to_report_is_said(table):
+def test_a_study_without_results_is_refused(table):
     with pytest.raises(ParameterError, match="no finished experiment"):
         tabulate(table.slice(0, 0))
     with pytest.raises(ParameterError, match="metric must be one of"):

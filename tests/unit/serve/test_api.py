@@ -39,7 +39,7 @@ def test_one_picture_is_learnt_before_the_next_question(client):
     assert again == (200, {"id": 1, "new": False, "revision": 2, "others": []})
 
 
-def test_what_decided_is_named_with_its_weight(labelled):
+def test_the_decisive_proxies_are_named_with_their_weights(labelled):
     (reply,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
     assert reply["measure"] == "weight"
     best = reply["why"][0]
@@ -71,7 +71,7 @@ def test_changes_are_made_at_once_and_undone(labelled):
         assert words in reply["error"]
 
 
-def test_every_item_is_judged_by_a_model_that_has_not_seen_it(labelled, project):
+def test_every_item_is_evaluated_by_a_model_that_was_fitted_without_it(labelled, project):
     wrong = labelled.add("top", 500, 1)[1]["id"]
     project.evaluated().result()
     reply = labelled.json("GET", "/api/judge")[1]
@@ -102,7 +102,7 @@ def test_what_is_unlike_everything_is_none_of_these(labelled, project):
     assert reply["known"] < 0.05
 
 
-def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path):
+def test_exported_models_answer_as_the_page_does(labelled, project, tmp_path):
     import onnxruntime
 
     labelled.change(do="rename", label="top", to="upper half")
@@ -145,7 +145,7 @@ def test_the_report_is_one_page_of_what_was_judged(client):
     assert raw.count(b"data:image/png;base64,") == 8
 
 
-def test_a_model_is_opened_taught_more_and_closed_by_undo(labelled, project, tmp_path):
+def test_a_model_is_imported_extended_and_removed_by_undo(labelled, project, tmp_path):
     raw = labelled.ask("GET", "/api/take/model.imprint")[2]
     assert labelled.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
     assert labelled.labels() == {"bottom": 0, "top": 0}
@@ -174,7 +174,7 @@ def test_a_hundred_predictions_at_once_are_all_answered(labelled):
     assert [reply[0]["label"] for _, reply in answers] == ["top", "bottom"] * 50
 
 
-def test_open_pages_hear_of_changes(labelled):
+def test_open_pages_are_notified_of_changes(labelled):
     import http.client
 
     connection = http.client.HTTPConnection("127.0.0.1", labelled.port, timeout=20)

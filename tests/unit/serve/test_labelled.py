@@ -121,7 +121,7 @@ def test_a_change_after_an_undo_ends_what_can_be_redone():
         history.after({"do": "redo"})
 
 
-def test_an_item_whose_content_the_class_has_is_deleted_when_it_moves_there():
+def test_an_item_that_is_moved_to_a_class_with_the_same_content_is_deleted():
     history = History()
     for label in ("ant", "bee"):
         history = history.after({"do": "add", "label": label, "digest": DIGESTS[0], "name": "a.png"})

@@ -35,7 +35,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
-def test_nothing_is_told_without_the_token(client, path):
+def test_nothing_is_answered_without_the_token(client, path):
     for wrong in (None, "Bearer wrong", "Bearer ", "secret"):
         status, _, raw = client.ask("GET", path, Authorization=wrong)
         assert status == 403, (path, wrong)
@@ -151,7 +151,7 @@ def _bomb():
     )
 
 
-def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
+def test_decompression_bombs_and_other_files_are_refused_in_a_sentence(client):
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
     for raw in (_bomb(), svg, b"", b"hello", b"%PDF-1.7", _png()[:40], b"\x7fELF" + bytes(99)):
         status, reply = client.json("POST", "/api/items?label=cat&name=a.png", raw)
@@ -174,7 +174,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
         assert b" 413 " in announcing.recv(4000)
 
 
-def test_pictures_are_encoded_anew_before_they_are_shown(client):
+def test_pictures_are_encoded_again_before_they_are_shown(client):
     about = PngImagePlugin.PngInfo()
     about.add_text("Comment", "<script>alert('hidden')</script>")
     out = io.BytesIO()
@@ -315,7 +315,7 @@ def test_a_form_is_refused_with_the_right_command(client):
 # Slow requests
 
 
-def test_an_upload_that_stalls_is_given_up_and_its_slot_is_free_again(client, monkeypatch):
+def test_a_stalled_upload_times_out_and_frees_its_slot(client, monkeypatch):
     monkeypatch.setattr(requests, "IDLE_SECONDS", 0.3)
     stalled = []
     for _ in range(60):
@@ -332,7 +332,7 @@ def test_an_upload_that_stalls_is_given_up_and_its_slot_is_free_again(client, mo
         connection.close()
 
 
-def test_an_upload_that_never_pauses_but_never_ends_is_given_up(client, monkeypatch):
+def test_an_upload_that_never_pauses_but_never_ends_times_out(client, monkeypatch):
     monkeypatch.setattr(requests, "IDLE_SECONDS", 1.0)
     monkeypatch.setattr(requests, "MIN_RATE", 1 << 30)
     header = f"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer secret\r\n"
@@ -354,7 +354,7 @@ def test_an_upload_that_never_pauses_but_never_ends_is_given_up(client, monkeypa
     assert b"The upload stalled after" in answer
 
 
-def test_a_header_that_never_ends_is_given_up(client, monkeypatch):
+def test_a_header_that_never_ends_times_out(client, monkeypatch):
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")

@@ -192,7 +192,7 @@ def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch
     assert reply["error"].startswith(f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, ")
 
 
-def test_a_request_that_nobody_waits_for_any_more_does_no_harm():
+def test_an_abandoned_request_does_no_harm():
     started, go = threading.Event(), threading.Event()
 
     def work(tasks):

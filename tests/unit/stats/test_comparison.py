@@ -104,7 +104,7 @@ def test_two_methods_are_judged_by_wilcoxon_alone():
 
 
 @pytest.mark.parametrize("methods", [2, 3, 25])
-def test_one_instance_tells_nothing_apart(methods):
+def test_one_instance_separates_no_methods(methods):
     result = compare([range(methods)], [f"m{j}" for j in range(methods)])
     assert all(pair.p == pair.adjusted == 1 for pair in result.pairs)
     assert result.groups == (result.order,)

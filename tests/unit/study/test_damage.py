@@ -200,7 +200,7 @@ def packs(tmp_path):
     return Packs(str(tmp_path), str(tmp_path / "cache"))
 
 
-def test_a_damaged_cache_is_unpacked_anew(packs, tmp_path, monkeypatch):
+def test_a_damaged_cache_is_unpacked_again(packs, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # no waiting for the disk
     whole = [np.array(part) for part in packs.open("a", "one")]
     (place,) = (tmp_path / "cache").iterdir()

@@ -223,7 +223,7 @@ def test_stored_proxies_are_not_computed_again(tmp_path, calibrate, monkeypatch)
     assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
 
 
-def test_a_document_that_is_no_document_is_refused(tmp_path):
+def test_a_document_of_another_type_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     head = {
@@ -262,7 +262,7 @@ def test_pipes_and_devices_are_refused(tmp_path):
         ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "pipe")
 
 
-def test_names_of_columns_travel_with_the_model(tmp_path):
+def test_names_of_columns_are_stored_with_the_model(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=list("pqrst"))
     ImprintClassifier(generator="mean").fit(table, Y).save(tmp_path / "m")
@@ -285,7 +285,7 @@ def test_the_longest_name_a_file_may_have(tmp_path):
     assert os.listdir(tmp_path) == ["x" * 255]
 
 
-def test_a_newer_format_says_so(model, monkeypatch):
+def test_a_newer_format_is_refused(model, monkeypatch):
     monkeypatch.setattr(container, "VERSION", 3)
     ImprintClassifier(generator="mean").fit(X, Y).save(model)
     monkeypatch.undo()

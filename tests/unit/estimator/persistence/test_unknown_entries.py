@@ -60,7 +60,7 @@ def test_what_is_not_known_is_refused_with_what_to_do(tmp_path, name):
 
 @pytest.mark.parametrize("calibrate", [False, True])
 @pytest.mark.parametrize("generator", ["mean", "kmeans(k=2)", "least_squares", "random(k=2)"])
-def test_whatever_is_written_is_known(tmp_path, generator, calibrate):
+def test_every_written_key_is_known(tmp_path, generator, calibrate):
     aggregator = "max" if generator == "least_squares" else "kernel"
     for post in ("none", "quantile"):
         clf = ImprintClassifier(

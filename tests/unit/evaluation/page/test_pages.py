@@ -56,7 +56,7 @@ def pages(given):
     yield suggestion_page(f"On {HOSTILE}", pool, unreadable)
 
 
-def test_what_comes_from_data_is_inert():
+def test_texts_from_data_are_escaped():
     for page in pages(rows()):
         page.encode()
         assert page.count("</script>") == 2

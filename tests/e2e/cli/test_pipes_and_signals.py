@@ -55,7 +55,7 @@ def test_progress_is_shown_on_a_terminal_and_never_in_a_log(photos, start, finis
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("what", ["datasets", "normalisers"])
-def test_a_reader_that_leaves_is_no_news(start, what, unbuffered):
+def test_a_closed_pipe_is_not_reported(start, what, unbuffered):
     process = start("list", what, "--json", env={"PYTHONUNBUFFERED": unbuffered})
     process.stdout.close()
     assert process.wait(timeout=60) == 1

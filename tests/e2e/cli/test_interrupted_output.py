@@ -121,7 +121,7 @@ def test_one_class_is_exported_too(imprint, paint, tmp_path):
     assert (probabilities == 1).all()
 
 
-def test_many_files_that_are_no_pictures_are_named_and_counted(imprint, photos):
+def test_many_files_that_are_not_pictures_are_named_and_counted(imprint, photos):
     for i in range(15):
         (photos / "dark" / f"broken{i:02}.jpg").write_text("text")
     (photos / "dark" / "page.png").write_bytes(b"%PDF-1.4")
