@@ -1,1 +1,1 @@
-"""Measurements against named peers. Tests of published figures import some of them."""
+"""Benchmarks against other libraries. Tests of published figures import some of them."""

@@ -1,10 +1,10 @@
-"""Accuracy by number of labels: `suggest` against six other ways to choose what to label.
+"""Accuracy by number of labels: `suggest` against six other query strategies.
 
     python benchmarks/active.py PACK.npz... [--draws 5] [--methods suggested,random] [--out curves.json]
-    python benchmarks/active.py --read curves.json... [--figure curves.svg]      its table and figure
+    python benchmarks/active.py --read curves.json... [--figure curves.svg]      print the table, draw the figure
 
 A pack holds `train`, `train_labels`, `test`, `test_labels` (and `scale`, `offset`). The pool is 4,000 random training
-rows; the classifier is `kernel` on all labelled rows; methods that use labels get them ten at a time.
+rows; the classifier is `kernel` on all labelled rows; strategies that use labels receive them ten at a time.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def random(X, y, budgets, seed):
 
 @method
 def margin(X, y, budgets, seed):
-    """Smallest difference of the two largest probabilities, after ten random rows."""
+    """Margin sampling: smallest difference of the two largest probabilities, after ten random rows."""
     chosen = list(range(STEP))
     while len(chosen) < max(budgets):
         P = np.sort(fitted(X, y, chosen).predict_proba(X), axis=1)
@@ -60,13 +60,13 @@ def margin(X, y, budgets, seed):
 
 @method
 def kmeans(X, y, budgets, seed):
-    """The rows nearest to as many k-means centres as there are labels: one choice per budget, not a sequence."""
+    """The rows nearest to the centres of k-means with k = budget: one selection per budget, not a sequence."""
     return {b: nearest(X, KMeans(b, n_init=1, random_state=seed).fit(X).cluster_centers_) for b in budgets}
 
 
 @method
 def typiclust(X, y, budgets, seed):
-    """Hacohen et al. 2022: from the largest clusters without a label, the row nearest to its 20 neighbours."""
+    """Hacohen et al. 2022: from the largest unlabelled clusters, the row nearest to its 20 neighbours."""
     typicality = 1 / NearestNeighbors(n_neighbors=21).fit(X).kneighbors(X)[0][:, 1:].mean(axis=1)
     chosen: list[int] = []
     for budget in budgets:
@@ -108,7 +108,7 @@ def badge(X, y, budgets, seed):
         P = fitted(X, y, chosen).predict_proba(X)
         P[np.arange(len(P)), P.argmax(axis=1)] -= 1
         rest = np.setdiff1d(np.arange(len(X)), chosen)
-        keep = np.argsort(-np.abs(P).mean(axis=0))[:20]  # of very many classes the 20 that matter
+        keep = np.argsort(-np.abs(P).mean(axis=0))[:20]  # the 20 classes with the largest gradients
         gradients = (P[rest][:, keep, None] * X[rest][:, None, :]).reshape(len(rest), -1).astype(np.float32)
         chosen += rest[kmeans_plusplus(gradients, STEP, random_state=seed)[1]].tolist()
     return chosen
@@ -158,13 +158,13 @@ def measure(packs: list[Path], methods: list[str], draws: int, out: Path | None)
 
 
 def means(results: dict, name: str, texts: bool) -> np.ndarray:
-    """The mean accuracy of a method over the packs of texts, or over all others."""
+    """The mean accuracy of a method over the text packs, or over all other packs."""
     chosen = [by_method[name] for pack, by_method in results.items() if pack.startswith("minilm") == texts]
     return np.mean([np.mean(curves, axis=0) for curves in chosen], axis=0)
 
 
 def table(results: dict, methods: list[str]) -> str:
-    """Markdown: a row per method, the budgets of pictures and then of texts."""
+    """A Markdown table: one row per method, budgets of pictures, then budgets of texts."""
     heads = [f"{kind}{b}" for kind in ("", "texts ") for b in BUDGETS]
     lines = ["| labels | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
     for name in methods:
@@ -174,7 +174,7 @@ def table(results: dict, methods: list[str]) -> str:
 
 
 def draw(results: dict, methods: list[str], path: Path) -> None:
-    """The curves of pictures and of texts next to each other."""
+    """Draw the learning curves of pictures and of texts next to each other."""
     import matplotlib
 
     matplotlib.use("svg")

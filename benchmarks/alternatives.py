@@ -1,12 +1,12 @@
-"""What a user would choose instead of `imprint`: accuracy, time to fit and to predict, in one run.
+"""Alternatives to `imprint` in other libraries: accuracy, time to fit and time to predict, in one run.
 
     python benchmarks/alternatives.py PACK [--rows 500] [--queries 2000]
 
 PACK holds embeddings (arrays `train`, `train_labels`, `test`, `test_labels`). Every method gets the same unit rows,
 `rows` per class. Times are processor seconds with BLAS on one thread, medians of three interleaved runs after one to
-warm up, relative to the default of `imprint`. The alternatives have the defaults of their libraries, except that
-Gaussian kernels are as wide as those of `kernel`, logistic regression may iterate 1,000 times, and the ridge of
-KernelRidge and Nystroem is the noise of `kernel`. The row of faiss needs `pip install faiss-cpu`.
+warm up, relative to the default of `imprint`. The alternatives use the defaults of their libraries, except that
+Gaussian kernels have the width of those of `kernel`, logistic regression may iterate 1,000 times, and the ridge of
+KernelRidge and Nystroem is the noise of `kernel`. The faiss row needs `pip install faiss-cpu`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ NOISE, REPEATS = 0.1, 3
 
 
 class ByColumns:
-    """A regression on one-hot labels as a classifier."""
+    """A classifier made of a regressor on one-hot labels."""
 
     def __init__(self, regression):
         self.regression = regression
@@ -107,7 +107,7 @@ def main():
         for repeat in range(REPEATS + 1):
             for name, build in methods(X):
                 fit, model = seconds(lambda build=build: build().fit(X, y))
-                first, _ = seconds(lambda model=model: model.predict(Q[:1]))  # some solve when first asked
+                first, _ = seconds(lambda model=model: model.predict(Q[:1]))  # some solve at the first prediction
                 predict, answers = seconds(lambda model=model: model.predict(Q))
                 accuracy[name] = 100 * float(np.mean(answers == truth))
                 if repeat:

@@ -3,9 +3,8 @@
     python benchmarks/calibration.py shared/embeddings/subset [--draws 3] [--rows 20 100] [--methods kernel]
     python benchmarks/calibration.py shared/embeddings/subset --costs
 
-Seven of ten classes are known. Each draw chooses them and their rows at random, from `--first-draw` on.
-Prints Markdown tables. `--costs`
-prints instead what calibration costs in time, memory and file size.
+Seven of ten classes are known. Each draw chooses them and their rows at random; draws are numbered from `--first-draw`.
+Prints Markdown tables. `--costs` prints the time, memory and file size that calibration costs instead.
 """
 
 import argparse
@@ -28,7 +27,7 @@ DATASETS = ("mnist", "fashionmnist", "cifar10")
 FOUR = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
 PACKS = [f"{backbone}-{name}" for name in DATASETS for backbone in (*FOUR, "resnet50_keras")]
 KNOWN = 7
-FIRST_DRAW = 30  # most rules were chosen on earlier ones; docs/trust.md names the exception
+FIRST_DRAW = 30  # most rules were chosen on earlier draws; docs/trust.md names the exception
 METHODS: dict[str, dict[str, Any]] = {
     "kernel": {},
     "max": {"aggregator": "max", "norm_post": "l2"},
@@ -37,7 +36,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 class Task(NamedTuple):
-    """Rows of known classes to learn from, new rows of these, and new rows of other classes."""
+    """Training rows of the known classes, held-out rows of these classes, and rows of unknown classes."""
 
     X: np.ndarray
     y: np.ndarray
@@ -47,7 +46,7 @@ class Task(NamedTuple):
 
 
 def task(folder: Path, pack: str, rows: int, draw: int) -> Task:
-    """So many rows of each of seven classes."""
+    """Draw seven known classes and `rows` training rows of each."""
     stored = np.load(folder / f"{pack}.npz")
     offset = stored["offset"] if "offset" in stored.files else 0
     X, Q = (
@@ -62,7 +61,7 @@ def task(folder: Path, pack: str, rows: int, draw: int) -> Task:
 
 
 def claims(data: Task, **parts: Any) -> dict[str, float]:
-    """What a calibrated model says, and what comes true, in per cent."""
+    """Estimates of a calibrated model and the measured values, in per cent."""
     model = recipe("kernel", **parts, calibrate=True, random_state=0).fit(data.X, data.y)
     plain = recipe("kernel", **parts, random_state=0).fit(data.X, data.y)
     own, known, unknown = np.searchsorted(model.classes_, data.truth), model.known(data.Q), model.known(data.unknown)
@@ -83,18 +82,18 @@ def claims(data: Task, **parts: Any) -> dict[str, float]:
 
 
 def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
-    """How often a known row looks more familiar than an unknown one; ties count half."""
+    """The share of pairs in which the known row scores higher than the unknown row; ties count half."""
     from scipy.stats import rankdata
 
     ranks, n = rankdata(np.concatenate([known, unknown])), len(known)
     return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * len(unknown)))
 
 
-# Others
+# Other out-of-distribution scores
 
 
 def mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
-    """Nearness to the nearest class mean of unit rows, by their joint covariance (shrunk as Ledoit and Wolf do)."""
+    """Nearness to the nearest class mean of unit rows, by their joint covariance (Ledoit-Wolf shrinkage)."""
     from scipy.spatial.distance import cdist
     from sklearn.covariance import LedoitWolf
 
@@ -145,7 +144,7 @@ def measured(folder: Path, rows: int, draws: range, method: str) -> dict[str, fl
 
 
 def others(folder: Path, rows: int, draws: range) -> dict[str, float]:
-    """The AUROC of other ways to tell unknown classes, over the twelve packs."""
+    """The AUROC of other out-of-distribution scores, over the twelve packs."""
     found = defaultdict(list)
     for pack in [pack for pack in PACKS if pack.startswith(FOUR)]:
         for draw in draws:

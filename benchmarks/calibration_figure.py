@@ -1,4 +1,4 @@
-"""The figure of docs/trust.md: reliability diagrams, and AUROC of unknown classes.
+"""The figure of docs/trust.md: reliability diagrams, and AUROC for unknown classes.
 
     python benchmarks/calibration_figure.py shared/embeddings/subset docs/images/trust.svg [--draws 1]
 
@@ -18,7 +18,7 @@ COLOURS = {"before": "#9aa5b1", "calibrated": "#1f6f8b"}
 
 
 def answers(folder: Path, draws: int, method: str, calibrate: bool) -> tuple[np.ndarray, np.ndarray, float]:
-    """Probabilities of winners and whether they are right, over all packs; and the mean AUROC of twelve."""
+    """Probabilities of the predicted classes and whether these are right, over all packs; mean AUROC of twelve."""
     largest, right, told = [], [], []
     for pack in PACKS:
         for draw in range(FIRST_DRAW, FIRST_DRAW + draws):
@@ -33,7 +33,7 @@ def answers(folder: Path, draws: int, method: str, calibrate: bool) -> tuple[np.
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("target", type=Path)

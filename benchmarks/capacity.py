@@ -2,12 +2,12 @@
 
     python benchmarks/capacity.py rates                  # decode, prepare, embed, write, fit and predict, per core
     python benchmarks/capacity.py rates --device cuda    # decode and embed, with ResNet-50 and ViT-B/16 on a GPU
-    python benchmarks/capacity.py driver                 # what the process that writes takes for a batch under Ray
+    python benchmarks/capacity.py driver                 # CPU time of the writing process per batch under Ray
 
-`rates`: JPEGs of 500 x 375 made of random pixels, 60 kB each; the torch networks have random weights, which does not
-change their speed. On a CPU all rates are per second of CPU time on one thread, so that a busy machine changes little;
-on a GPU they are per second of the clock. `driver`: the nodes do next to nothing, so that the process which hands out,
-collects and writes is the limit; its CPU time is measured. Ray is started on this machine.
+`rates`: JPEGs of 500 x 375 random pixels, 60 kB each. The torch networks have random weights, which does not change
+their speed. CPU rates are per second of CPU time on one thread, so other load on the machine changes them little; GPU
+rates are per second of wall-clock time. `driver`: the nodes do almost nothing, so that the process which distributes,
+collects and writes batches is the bottleneck; its CPU time is measured. Ray is started on this machine.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def open_journal(folder):
 
 
 class Idle:
-    """A backbone that answers at once."""
+    """A backbone that returns zeros without computing anything."""
 
     record, width, fingerprint = SimpleNamespace(name="idle"), WIDTH, "idle"
 
@@ -52,7 +52,7 @@ class Idle:
 
 
 class Numbers:
-    """Inputs that are their own numbers; a slice of them can be sent to a node."""
+    """Inputs that are numbers; a slice of them can be sent to a node."""
 
     def __init__(self, numbers):
         self.numbers = numbers

@@ -3,7 +3,7 @@
     python benchmarks/choosing.py PACKS... > tables.md
 
 PACKS are files BACKBONE-DATASET.npz as `imprint embed` writes them. From every class n training rows are drawn, with
-five seeds for n up to 20, three up to 100 and one beyond; at most 100 test rows per class are asked about.
+five seeds for n up to 20, three up to 100 and one beyond; at most 100 test rows per class are predicted.
 """
 
 import sys
@@ -23,7 +23,7 @@ ASKED = 100
 
 
 def accuracies(path: Path) -> dict[tuple[int, str], float]:
-    """Mean accuracy in percent over the draws, by rows per class and recipe; sizes that no class has are left out."""
+    """Mean accuracy in percent over the draws, by rows per class and recipe; without sizes larger than every class."""
     pack, found = read_pack(path), {}
     most = int(np.unique(pack.y, return_counts=True)[1].max())
     queries = resolve(f"shots(n={ASKED})").select(pack.y_test, seed=0).rows

@@ -1,4 +1,4 @@
-"""Accuracy with class names as one more example, for names with a meaning and without one.
+"""Accuracy with class names as one more training row, for meaningful and meaningless names.
 
     python benchmarks/class_names.py FOLDER
 
@@ -30,7 +30,7 @@ METHOD = Method.of(norm_pre="l2", generator="all", norm_post="none", norm_inf="l
 
 
 def variants(classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Embedded names of the classes: as they are, shuffled, and without meaning."""
+    """Embedded class names: correct, shuffled, and meaningless."""
     network, n = backbones.load("minilm"), len(classes)
     names = network.embed_names([WRITTEN_OUT.get(label, words_of(label)) for label in classes.tolist()])
     return {

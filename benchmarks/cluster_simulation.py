@@ -5,9 +5,9 @@
 
 The code under test is `imprint.embeddings.ray_engine.scheduled_batches`, which hands out batches, waits, and puts the
 results in order. Ray is replaced by a discrete-event simulation. A batch of 64 pictures takes 0.82 s on one core. A
-node fails after a random time; its loss is noticed after 30 s, its batches are given to other nodes, and it returns
-after 10 minutes. What the driver does takes the time that `capacity.py` measures. The simulation counts how often each
-batch was computed, and compares the throughput with that of nodes which never fail and a driver that takes no time.
+node fails after a random time. Ray notices the loss after 30 s and gives its batches to other nodes; the node returns
+after 10 minutes. The work of the driver takes the time that `capacity.py` measures. The simulation counts how often
+each batch was computed, and compares the throughput with nodes that never fail and a driver that takes no time.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from imprint.core import cluster
 from imprint.embeddings import ray_engine
 from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
 
-SECONDS, BATCH, WIDTH = 0.82, 64, 1280  # for one batch on one core: 78 pictures a second, by picture_speed.py
-SUBMIT, COLLECT, WRITE, LIST_NODE = 0.9e-3, 3.0e-3, 0.48e-3, 37e-6  # seconds of the driver, by benchmarks/capacity.py
+SECONDS, BATCH, WIDTH = 0.82, 64, 1280  # for one batch on one core: 78 pictures a second, measured by picture_speed.py
+SUBMIT, COLLECT, WRITE, LIST_NODE = 0.9e-3, 3.0e-3, 0.48e-3, 37e-6  # seconds of the driver, from capacity.py
 
 
 class LostError(Exception):
@@ -32,7 +32,7 @@ class LostError(Exception):
 
 
 class Cluster:
-    """Ray as the scheduler sees it: `remote`, `put`, `wait`, `get`, `nodes`; time passes inside these calls."""
+    """A simulated Ray with the calls of the scheduler: `remote`, `put`, `wait`, `get`, `nodes`; they advance time."""
 
     cloudpickle = pickle
     exceptions = SimpleNamespace(RayTaskError=type("RayTaskError", (Exception,), {}), RayError=LostError)
@@ -92,7 +92,7 @@ class Cluster:
             self._start()
 
     def pass_time(self, until, enough=lambda: False):
-        """Let everything happen that happens until a moment, or until `enough`."""
+        """Process all events up to the time `until`, or stop earlier once `enough()` is true."""
         while not enough() and self.events and self.events[0][0] <= until:
             self.now, _, action, values = heapq.heappop(self.events)
             action(*values)
@@ -137,7 +137,7 @@ class Cluster:
 
 
 class _Watched(dict):
-    """Finished tasks; those that somebody waits for are struck off his list."""
+    """Finished tasks. Storing one removes it from the tasks that `wait` still misses."""
 
     def __init__(self, tasks, missing):
         super().__init__(tasks)
@@ -149,7 +149,7 @@ class _Watched(dict):
 
 
 class Names:
-    """As many inputs as a job has, none of them in memory."""
+    """The inputs of a job, created when they are read, so that none is held in memory."""
 
     def __init__(self, size):
         self.size = size
@@ -162,7 +162,7 @@ class Names:
 
 
 def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.BUFFER):
-    """Run the real scheduler; what became of it, as one line of the table."""
+    """Run the real scheduler; return the results as one line of the table."""
     fake = Cluster(nodes, hours, notice, away)
     clock = SimpleNamespace(monotonic=lambda: fake.now, sleep=lambda s: fake.pass_time(fake.now + s))
     data = SimpleNamespace(inputs=Names(batches * BATCH), names=Names(batches * BATCH))

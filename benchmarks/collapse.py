@@ -2,8 +2,8 @@
 
     python benchmarks/collapse.py [--rows 20000] [--width 2048] [--classes 10]
 
-Prints a Markdown table. Each computation runs in a process of its own, one after the other; memory is the
-peak resident size of the process less what it held once the data were there and the libraries warm.
+Prints a Markdown table. Each computation runs in its own process, one after the other. Memory is the peak
+resident size of the process minus its size after the data and the libraries were loaded.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def streamed(X: np.ndarray, y: np.ndarray, scatter: bool) -> float:
     return again.result().nc1
 
 
-REPEATS = 7  # of each way alike; the median counts
+REPEATS = 7  # the same number for every method; the median is reported
 WAYS = {
     "`nc1(X, y)`": nc1,
     "l x l pseudo-inverse (torch, float32)": pseudo_inverse,
@@ -70,19 +70,19 @@ WAYS = {
 
 
 def resident_mb(field: str) -> float:
-    """VmRSS, what the process holds now, or VmHWM, the most it held since the mark was last reset (Linux)."""
+    """VmRSS, the current resident size, or VmHWM, its peak since the last reset (Linux)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def reset_peak() -> None:
-    """Give freed memory back, so that it cannot be used again unseen, and begin a new high-water mark (Linux)."""
+    """Return freed memory to the system, so that reusing it counts, and reset the peak (Linux)."""
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def measure(way: str, rows: int, width: int, classes: int) -> dict[str, float]:
-    """The median of several runs, after one on little data."""
+    """The median of several runs, after a warm-up run on little data."""
     compute = WAYS[way]
     X, y = data(rows, width, classes)
     compute(X[: 50 * classes, :16].copy(), y[: 50 * classes])

@@ -1,4 +1,4 @@
-"""Rows to measure on: real embeddings where they are found, clustered random rows where not."""
+"""Benchmark data: real embeddings if their files exist, otherwise clustered random rows."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ class Embeddings(NamedTuple):
 
 
 def load(width: int) -> Embeddings:
-    """Embeddings of MNIST by a MobileNet of this width, or rows like them."""
+    """Embeddings of MNIST by a MobileNet of this width, or synthetic rows if the file is missing."""
     path = FILES[width]
     if not path.exists():
         return _synthetic(width)

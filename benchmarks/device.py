@@ -1,6 +1,6 @@
-"""What it costs to add, ask and drop a class on one core: `OMP_NUM_THREADS=1 python benchmarks/device.py`.
+"""Time to add a class, predict and forget a class on one core: `OMP_NUM_THREADS=1 python benchmarks/device.py`.
 
-TinyNet's embeddings (512 numbers) of scikit-learn's digits, of which the classes 0 to 8 are known and 9 is new.
+TinyNet's embeddings (512 numbers) of scikit-learn's digits, Classes 0 to 8 are known, class 9 is new.
 """
 
 import tempfile

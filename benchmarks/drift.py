@@ -1,4 +1,4 @@
-"""Drift alarms: how often exchangeable inputs give one, and how soon inputs from another source do.
+"""Drift alarms: the false-alarm rate on exchangeable inputs, and the delay after inputs from another source begin.
 
     python benchmarks/drift.py MNIST.npz USPS.npy [--runs 100] [--train 1000] [--stream 5000]
 
@@ -16,7 +16,7 @@ from imprint.active.drift import DriftMonitor
 
 
 def run(X, y, U, train: int, stream: int, seed: int) -> tuple[int | None, int | None]:
-    """After how many exchangeable inputs there was an alarm (None: never), and after how many of the other source."""
+    """Number of exchangeable inputs before an alarm (None: no alarm), and the same for inputs of the other source."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))[: train + stream]
     clf = ImprintClassifier(calibrate=True, random_state=0).fit(X[order[:train]], y[order[:train]])

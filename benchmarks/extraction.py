@@ -1,12 +1,12 @@
 """Extraction against a bare ONNX Runtime loop, and its memory at 2,000 and 60,000 pictures.
 
     python benchmarks/extraction.py                  # both
-    python benchmarks/extraction.py memory           # or speed alone
+    python benchmarks/extraction.py memory           # or only speed
     python benchmarks/extraction.py memory --backbone raw
 
-Speed: TinyNet on the same pictures in one process; rounds of the bare loop, whose batches are prepared before the
-clock starts, alternate with rounds of `extract`, which decodes, resizes, checks, writes and verifies as always.
-Memory: one fresh process per size; the peak of the resident set beyond what it was before `extract`.
+Speed: TinyNet on the same pictures in one process. Rounds of the bare loop, whose batches are prepared before the
+clock starts, alternate with rounds of `extract`, which decodes, resizes, checks, writes and verifies as usual.
+Memory: one new process per size; the growth of the resident set during `extract`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SIZES = (2_000, 60_000)
 
 
 class Repeated:
-    """The 1,797 digits over and over: as many pictures as asked for in the memory of a few."""
+    """The 1,797 digits repeated: any number of pictures in little memory."""
 
     def __init__(self, size):
         self.size, self.pictures = size, (load_digits().images * 15).astype(np.uint8)
@@ -96,7 +96,7 @@ def memory(backbone):
 
 
 def peak(name, size):
-    """Run in a process of its own; a first batch warms everything up."""
+    """Measure the peak memory. Run this in a new process; a first batch warms up."""
     backbone = backbones.load(name)
     with tempfile.TemporaryDirectory() as folder:
         extract(backbone, Split(BATCH), batch_size=BATCH, folder=folder)
@@ -116,7 +116,7 @@ def _resident():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["speed", "memory"], help="speed, memory")
-    parser.add_argument("--backbone", default="tinynet", help="the one whose memory is measured")
+    parser.add_argument("--backbone", default="tinynet", help="backbone whose memory is measured")
     given = parser.parse_args()
     if given.what[0] == "peak":
         peak(given.backbone, int(given.what[1]))

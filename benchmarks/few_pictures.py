@@ -1,9 +1,9 @@
-"""The first pictures of every class of a data set, as a pack: 600 for training and 300 for the test unless told.
+"""Write the first pictures of every class as a pack [default: 600 training and 300 test pictures per class].
 
 python benchmarks/few_pictures.py DATA few/mnist.npz [TRAIN TEST]
 
-DATA is whatever `imprint.datasets.load` takes with pictures in two parts and of one size: a pack, a folder, a name.
-Classes are numbered in their order, which is that of the labels or of the alphabet.
+DATA is an argument of `imprint.datasets.load`: a pack, a folder or a name, with pictures of one size and two splits.
+Classes are numbered in the sorted order of their labels.
 """
 
 import sys
@@ -19,7 +19,7 @@ def first(data: str, split: str, count: int) -> dict[str, np.ndarray]:
     rows = load(data, split)
     found = [np.flatnonzero(rows.labels == label)[:count] for label in rows.classes]
     if any(len(own) < count for own in found):
-        sys.exit(f"{data}: the smallest class has {min(map(len, found))} pictures for {split}, {count} are asked for.")
+        sys.exit(f"{data}: the smallest class has {min(map(len, found))} pictures for {split}, {count} are requested.")
     pictures = np.stack([rows.inputs[i] for i in np.concatenate(found).tolist()])
     labels = np.repeat(np.arange(len(found), dtype=np.uint8), count)
     return {f"{split}_images": pictures, f"{split}_labels": labels}

@@ -1,8 +1,8 @@
-"""Generators against the published formulations, re-stated: one class, interleaved runs, medians.
+"""Generators compared with re-implemented published formulations: one class, interleaved runs, medians.
 
     python benchmarks/generators.py [rows.npy]
 
-Without a file of real embeddings (n, d) float32, clustered random rows of 6,000 x 512 stand in, and the table says so.
+Without a file of real embeddings, (n, d) float32, 6,000 x 512 clustered random rows are used, and the table says so.
 """
 
 import statistics
@@ -26,7 +26,7 @@ def published_covmax(X: Array, k: int) -> Array:
 
 
 def published_fps(X: Array, k: int) -> Array:
-    """Distances of all remaining rows to all picked ones, anew in every step."""
+    """Farthest points: recompute the distances of all remaining rows to all chosen rows in every step."""
     t, picked = torch.from_numpy(X), [0]
     while len(picked) < k:
         left = torch.ones(len(t), dtype=torch.bool)
@@ -37,7 +37,7 @@ def published_fps(X: Array, k: int) -> Array:
 
 
 def published_kmedoids(X: Array, k: int) -> Array:
-    """All distances, then alternating updates from the k most central rows."""
+    """k-medoids: all distances, then alternating updates that start from the k most central rows."""
     from sklearn.metrics import pairwise_distances
 
     D = pairwise_distances(X)

@@ -1,11 +1,11 @@
-"""`ImprintClassifier` on a GPU: fit and predict of rows that are there already, and of the same rows on the CPU.
+"""`ImprintClassifier` on a GPU: time to fit and predict rows in GPU memory, and the same rows on the CPU.
 
     python benchmarks/gpu_classifier.py            # 60,000 x 512 rows of ten classes; then all rows with `kernel`
     python benchmarks/gpu_classifier.py --kernel   # only the second part
 
-Times are medians of the host clock around calls that end with a synchronisation, after one call to compile. The second
-part fits `all` + `kernel` on 60,000 x 256 rows, compares its answers with a float64 solution by torch.linalg, adds a
-class to 50,000 rows, removes it again, and solves the same rows through centres.
+Times are medians of wall-clock time around calls that end with a synchronisation, after one call to compile. The second
+part fits `all` + `kernel` on 60,000 x 256 rows, compares its predictions with a float64 solution by torch.linalg, adds
+a class to 50,000 rows, removes it again, and solves the same rows through centres.
 """
 
 import json
@@ -65,7 +65,7 @@ def methods():
 
 
 def exact_answers(X, y, Q):
-    """Classes by a float64 solution of the whole system."""
+    """Predicted classes from a float64 solution of the full system."""
     unit = [torch.nn.functional.normalize(rows.double(), dim=1) for rows in (X, Q)]
     s = rounded_scale(scale(moments(unit[0])))
     K = torch.cdist(unit[0], unit[0]).square_().div_(-s).exp_()

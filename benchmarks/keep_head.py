@@ -1,9 +1,9 @@
-"""What a network still knows when new classes join its own head, by the three ways of `keep_head`.
+"""Accuracy on old and new classes when new classes join a pre-trained head, for the three ways of `keep_head`.
 
     python benchmarks/keep_head.py IMAGENET CIFAR10 ROWS
 
-IMAGENET is a folder of validation pictures in sub-folders 000 to 999, by class in the usual order; CIFAR10 a .npz with
-`train_images`, `train_labels`, `test_images`, `test_labels`; in ROWS embeddings are kept for the next time.
+IMAGENET is a folder of validation pictures in sub-folders 000 to 999, by class in the usual order. CIFAR10 is a .npz
+with `train_images`, `train_labels`, `test_images` and `test_labels`. The folder ROWS caches the embeddings.
 """
 
 import sys
@@ -26,7 +26,7 @@ GONE = 100
 
 
 class Case(NamedTuple):
-    """Pictures of new classes to learn and to test, pictures of old classes, and the old classes that are removed."""
+    """Training and test pictures of new classes, test pictures of old classes, and the old classes that are removed."""
 
     train: tuple[np.ndarray, np.ndarray]
     test: tuple[np.ndarray, np.ndarray]
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def embedded(imagenet: Path, cifar10: Path, rows: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The embeddings of both sets, from files where they are there."""
+    """The embeddings of both sets, from the cache if it has them."""
     rows.mkdir(parents=True, exist_ok=True)
     if not (rows / "imagenet.npz").is_file():
         found = Imprinter(BACKBONE, cache=False).look(sorted(imagenet.glob("*/*.JPEG")))
@@ -76,7 +76,7 @@ def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> 
 
 
 def measure(case: Case, way: str, share: float) -> list[float]:
-    """In per cent: new right, old right before and after, old taken for new."""
+    """In per cent: accuracy on new, accuracy on old before and after, old pictures predicted as new classes."""
     pretrained_classes.MARGIN_SHARE = share
     method = Method.of(**method_parts(way, BACKBONE, None, {}, True))
     empty = Head(method, 0, "float32", folds=CrossValidation(Head(method, 0, "float32")))

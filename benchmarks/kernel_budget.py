@@ -1,10 +1,10 @@
-"""How many proxies? Accuracy, time and size of `max` and `kernel` over k, on packs of ten classes.
+"""The budget of proxies: accuracy, time and size of `max` and `kernel` over k, on packs of ten classes.
 
     python benchmarks/kernel_budget.py PACKS [FIGURE.svg] [--full]
 
-PACKS holds `subset/*.npz` (600 training rows a class; 15 packs) and, for `--full`, `full/*.npz` (5,000 to 6,000 rows).
+PACKS holds `subset/*.npz` (600 training rows per class, 15 packs) and, for `--full`, `full/*.npz` (5,000 to 6,000).
 Times are processor seconds with BLAS on one thread: to fit, and to predict 1,000 rows. Size: proxies and coefficients
-as float32.
+in float32.
 """
 
 import sys
@@ -24,7 +24,7 @@ FULL: tuple[int | None, ...] = (1, 5, 20, 50, 100, 200, 500)
 
 
 def measured(instance: Instance, k: int | None) -> list[tuple[float, ...]]:
-    """Accuracy, seconds to fit, seconds per 1,000 queries and megabytes; of `max`, then of `kernel`."""
+    """Accuracy, seconds to fit, seconds per 1,000 queries and megabytes for `max`, then for `kernel`."""
     start = time.process_time()
     found = clusters(instance, k)
     W, starts = unit_rows(found.weights), np.unique(found.labels, return_index=True)[1]

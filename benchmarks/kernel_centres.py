@@ -1,9 +1,9 @@
-"""`kernel` with `all` rows as proxies, solved through centres: what is lost, and for how much time.
+"""`kernel` with `all` rows as proxies, solved through centres: accuracy lost and time saved.
 
     python benchmarks/kernel_centres.py PACKS [--full]
 
-PACKS holds `full/*.npz`. 9,000 rows of each, where the whole system can be solved too; with `--full` all rows. Times
-are processor seconds with BLAS on one thread; memory is the peak of the process so far.
+PACKS holds `full/*.npz`. Uses 9,000 rows of each, for which the full system can be solved too, or all rows
+with `--full`. Times are processor seconds with BLAS on one thread; memory is the peak of the process so far.
 """
 
 import resource

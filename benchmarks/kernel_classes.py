@@ -3,7 +3,7 @@
     python benchmarks/kernel_classes.py [--classes 10000] [--rows 5] [--like FILE]
 
 Rows are drawn from one normal distribution per class. Without `--like` its covariance is a multiple of the identity:
-then the nearest class mean is the Bayes rule, and no method can be ahead of it. With `--like`, class means and rows
+then the nearest class mean is the Bayes rule, and no method can be better. With `--like`, class means and rows
 have the covariances between and within the classes of the embeddings in FILE (arrays `train`, `train_labels`).
 Times are processor seconds (wall-clock seconds in brackets) with BLAS on one thread.
 """
@@ -22,12 +22,12 @@ METHODS = (("mean", "max"), ("all", "kernel"), ("kmeans(k=20)", "kernel"))
 
 
 def isotropic() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of all rows, and roots of the covariances of class means and of rows about them."""
+    """Overall mean, and square roots of the between-class and within-class covariances."""
     return np.zeros(WIDTH), np.eye(WIDTH), 2.5 * np.eye(WIDTH)
 
 
 def estimated(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same of real embeddings."""
+    """The same, estimated from real embeddings."""
     with np.load(file) as pack:
         X, y = pack["train"].astype(np.float64), pack["train_labels"]
     X /= np.linalg.norm(X, axis=1, keepdims=True)

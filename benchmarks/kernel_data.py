@@ -1,4 +1,4 @@
-"""What the studies of the `kernel` aggregator share: packs, tasks, proxies and the system of them."""
+"""Shared by the benchmarks of the `kernel` aggregator: packs, tasks, proxies and their posterior."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class Instance(NamedTuple):
     t: np.ndarray
 
     def only(self, task: str) -> "Instance":
-        """The rows of some classes, numbered anew."""
+        """The rows of the classes of a task, with classes renumbered from 0."""
         classes = np.array(TASKS[task])
         train, test = np.isin(self.y, classes), np.isin(self.t, classes)
         y, t = (np.searchsorted(classes, part) for part in (self.y[train], self.t[test]))
@@ -64,7 +64,7 @@ def ten_class_packs(folder: Path) -> Iterator[Path]:
 
 
 def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
-    """k-means proxies, or every row for None."""
+    """k-means proxies; every row is a proxy if k is None."""
     X, y = instance.X, instance.y
     s = scale(moments(X))
     if k is None:

@@ -22,7 +22,7 @@ REGIMES = ((5, 20), (20, 20), (100, 20), (600, 20), (600, 100))  # rows per clas
 
 
 def distances(instance: Instance, found: Clusters) -> tuple[np.ndarray, np.ndarray]:
-    """Squared, over the scale: among proxies, and of test rows to them."""
+    """Squared distances divided by the scale: between proxies, and from test rows to proxies."""
     W = found.weights.astype(np.float64)
     among = cdist(W, W, "sqeuclidean") / found.scale
     about = W.mean(axis=0)
@@ -31,7 +31,7 @@ def distances(instance: Instance, found: Clusters) -> tuple[np.ndarray, np.ndarr
 
 
 def grid(instance: Instance, k: int) -> list[float]:
-    """Accuracy under every setting."""
+    """Accuracy of every setting."""
     found = clusters(instance, k)
     among, across = distances(instance, found)
     Y, figures = np.eye(found.labels.max() + 1)[found.labels], []
@@ -44,7 +44,7 @@ def grid(instance: Instance, k: int) -> list[float]:
 
 
 def show(title: str, found: np.ndarray) -> None:
-    """The best settings by the mean over packs and regimes.  # (packs, regimes, settings)"""
+    """Print the best settings by the mean over packs and regimes.  # (packs, regimes, settings)"""
     means = found.mean(axis=(0, 1))
     print(f"\n{title}: default {means[DEFAULT]:.2f}")
     for i in np.argsort(-means)[:8]:

@@ -1,11 +1,11 @@
-"""`kernel` beside what a user would pick instead, on 5 backbones x 12 tasks: accuracy, time to fit and to predict.
+"""`kernel` compared with alternative classifiers on 5 backbones x 12 tasks: accuracy, time to fit and to predict.
 
     python benchmarks/kernel_peers.py PACKS RESULTS.jsonl [ROWS]
 
 PACKS holds `subset/BACKBONE-DATASET.npz`. Every peer is tuned by three folds of the training rows (RidgeClassifierCV by
 its own leave-one-out, random-projection ridge on a fifth of the rows). Times are processor seconds with BLAS
-on one thread: to fit with the tuning, and to predict 1,000 rows. What RESULTS already holds is not measured again.
-ROWS: training rows per class, 600 unless told.
+on one thread: to tune and fit, and to predict 1,000 rows. Results that RESULTS already holds are not measured again.
+ROWS: training rows per class [default: 600].
 """
 
 import json
@@ -56,7 +56,7 @@ def tuned(estimator: object, **grid: list[object]) -> Callable[[Instance], Predi
 
 
 def random_projection_ridge(instance: Instance, width: int = 10_000) -> Predict:
-    """RanPAC's head: ridge regression on rectified random projections, its strength chosen on a fifth of the rows."""
+    """RanPAC's head: ridge regression on rectified random projections, regularisation chosen on a fifth of the rows."""
     rng = np.random.default_rng(0)
     R = rng.normal(size=(instance.X.shape[1], width)).astype(np.float32)
     H, Y = np.maximum(instance.X @ R, 0), np.eye(instance.y.max() + 1)[instance.y]

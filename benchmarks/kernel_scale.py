@@ -1,9 +1,9 @@
-"""The linear system behind `kernel` at size: to solve, to add and forget a class, to answer; and how exact that is.
+"""The linear system of `kernel` with many classes: time to solve, add and forget a class and predict, and its accuracy.
 
     python benchmarks/kernel_scale.py [CLASSES] [--exact]
 
-20 proxies of 768 columns per class, unit rows about random centres; 1,000 classes unless told. `--exact` also solves
-afresh after the changes and compares the scores of 500 queries.
+20 proxies of 768 columns per class, unit rows around random centres. CLASSES [default: 1,000]. `--exact` also solves
+from scratch after the changes and compares the scores of 500 queries.
 """
 
 import resource

@@ -1,13 +1,13 @@
-"""`kernel` where some classes have few rows: recall of those classes, of the others and of all, by rule.
+"""`kernel` with imbalanced classes: recall of the small classes, of the others and of all, by rule.
 
     python benchmarks/kernel_unequal.py PACKS [--backbones tinynet deit_tiny] [--draws 2]
     python benchmarks/kernel_unequal.py PACKS --texts
 
 Seven settings (rows and number of the small classes, rows of the others) on the packs of some backbones, k = 50. The
-last line is the mean of the seven means over all classes. A rule is a `balance` and the limit up to which the rows of
-a class count, in times the largest number of proxies of a class. `--texts`: accuracy and mean recall where test rows
-come in the proportions of the training rows (`minilm-trec.npz`, `minilm-banking77.npz`), and on CLINC150 with 100 down
-to 2 rows per class.
+last line is the mean of the seven means over all classes. A rule is a value of `balance` and a cap on the rows that
+count per class, as a multiple of the largest number of proxies of a class. `--texts`: accuracy and mean recall where
+the class frequencies of test and training rows agree (`minilm-trec.npz`, `minilm-banking77.npz`), and on CLINC150 with
+100 down to 2 rows per class.
 """
 
 import argparse
@@ -34,7 +34,7 @@ RULES = {
 
 
 def draw(pack: Instance, few: int, small: int, many: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training rows of a setting, and which classes have few of them."""
+    """Training rows of a setting, and the small classes."""
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(10)[:small]
     sizes = np.where(np.isin(np.arange(10), chosen), few, many)

@@ -1,4 +1,4 @@
-"""Every kernel beside its peers, in one table. `python benchmarks/kernels.py --help` lists what can be left out."""
+"""All kernels compared with other libraries, in one table. `python benchmarks/kernels.py --help` lists the options."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ SET = (*range(1, 16), 20)
 
 
 def kmeans_rows(repeats: int, whole: bool) -> Iterator[Row]:
-    """Ten classes at once, the set of the studies, and the growth with width, k and n."""
+    """k-means of ten classes at once, the problems of a study, and scaling with width, k and n."""
     classes = load(512).classes()
     several = classes if whole else classes[:2]
     inertia = ("mean inertia", lambda r: float(np.mean([x.inertia for x in r])), lambda r: float(np.mean(r)))
@@ -60,7 +60,7 @@ def kmeans_rows(repeats: int, whole: bool) -> Iterator[Row]:
 
 
 def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
-    """Exact lists; the quality is the share of queries with the very list of float64 brute force."""
+    """Exact neighbour lists; quality is the share of queries whose list equals that of float64 brute force."""
     E = load(256)
     Q = E.test if whole else E.test[:2000]
     truth = nearest(Q.astype(np.float64), E.train.astype(np.float64), 5)[1]
@@ -133,7 +133,7 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--whole", action="store_true", help="all classes, all queries, ten seeds: some minutes")
+    parser.add_argument("--whole", action="store_true", help="all classes, all queries, ten seeds (takes some minutes)")
     parser.add_argument("--only", choices=["kmeans", "neighbours", "others"])
     options = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -149,7 +149,7 @@ def main() -> None:
 
 
 def warm() -> None:
-    """Compile or load every kernel once, so that no row pays for it."""
+    """Compile or load every kernel once, so that no measurement includes it."""
     X = np.random.default_rng(0).normal(size=(5000, 128)).astype(np.float32)
     for rows in (X, X.astype(np.float64)):
         nearest(rows, rows, 5)

@@ -1,4 +1,4 @@
-"""`known` next to published out-of-distribution scores, on rows of classes that a model does not have.
+"""`known` next to published out-of-distribution scores, for rows of unknown classes.
 
     python benchmarks/known.py packs shared/embeddings/subset [--rows 20 100] [--draws 2] [--alone]
     python benchmarks/known.py texts clinc.npz [--rows 5 20 100]
@@ -7,9 +7,9 @@
 
 `packs`: seven of ten classes are known (twelve packs). `texts`: CLINC150 and its out-of-scope questions, as a file with
 `train`, `train_y`, `test` and `oos_test`, embedded by minilm. `pictures`: 22 classes of Tiny-ImageNet, and digits and
-clothes as unrelated pictures. Prints Markdown: AUROC, known rows refused and unknown rows refused, by p-values below
-0.05, and for every score below its 5 % quantile on the known test rows (which a user does not have). `splits`: p-values
-below 0.05 among up to 20 held-out training rows per class of CLINC150, and among its test rows.
+clothes as unrelated pictures. Prints Markdown: AUROC, and the shares of known and of unknown rows rejected, by
+p-values below 0.05, and for other scores by their 5 % quantile on the known test rows (which a user does not have).
+`splits`: p-values below 0.05 among up to 20 held-out training rows per class of CLINC150, and among its test rows.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from imprint.kernels.rows import unit_rows
 from imprint.kernels.scores import softmax
 
 FIRST_DRAW = 10
-TEMPERATURE = 0.12  # of `kernel`
+TEMPERATURE = 0.12  # of the scores of `kernel`
 SHRINKAGE = 0.1  # of both covariances of relative Mahalanobis
-Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of queries and their class scores
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (queries, their class scores) -> one score per query
 
 
 def published(data: Task, model: ImprintClassifier) -> dict[str, Score]:
@@ -63,7 +63,7 @@ def published(data: Task, model: ImprintClassifier) -> dict[str, Score]:
 
 
 def relative_mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
-    """Nearness to the nearest class mean, less that to the mean of all rows (Ren et al., 2021).
+    """Nearness to the nearest class mean minus nearness to the mean of all rows (Ren et al., 2021).
 
     Both covariances are shrunk by the same share towards the same multiple of the identity. With shrinkages estimated
     for each, the difference of the two distances mostly measures the difference of the shrinkages.
@@ -94,7 +94,7 @@ def _scores(model: ImprintClassifier, Q: np.ndarray) -> np.ndarray:
 
 
 def compare(data: Task, with_others: bool) -> dict[str, tuple[float, float, float]]:
-    """AUROC, known refused and unknown refused of every score, in per cent."""
+    """For every score: AUROC, known rows rejected and unknown rows rejected, in per cent."""
     model = ImprintClassifier(calibrate=True, random_state=0).fit(data.X, data.y)
     p, p_unknown = model.known(data.Q), model.known(data.unknown)
     results = {"`known` < 0.05": (auroc(p, p_unknown), float((p < 0.05).mean()), float((p_unknown < 0.05).mean()))}
@@ -145,7 +145,7 @@ def pictures(folder: Path, rows: int, draws: int) -> Iterator[Task]:
 
 
 def splits(file: Path, rows: int, draws: int) -> Iterator[tuple[float, float]]:
-    """Per cent of p-values below 0.05 among training rows that were held out (NaN if none) and among test rows."""
+    """Per cent of p-values below 0.05 among held-out training rows (NaN if there are none) and among test rows."""
     data = np.load(file)
     y = data["train_y"]
     for draw in range(draws):

@@ -1,4 +1,4 @@
-"""Give the classes of packs numbers, the places of their names in the alphabet: `even`, `odd` and `short` ask for them.
+"""Replace class names in packs by numbers, in alphabetical order; the tasks `even`, `odd` and `short` need numbers.
 
 python benchmarks/number_labels.py PACKS
 """
@@ -19,7 +19,7 @@ def main(packs: Path) -> None:
         for split in ("train", "test"):
             labels = arrays[f"{split}_labels"]
             if not np.isin(labels, names).all():
-                sys.exit(f"{path}: the {split} rows have a class that the training rows lack.")
+                sys.exit(f"{path}: the {split} rows have a class without training rows.")
             arrays[f"{split}_labels"] = np.searchsorted(names, labels)
         with atomic_write(path) as f:
             np.savez(f, **arrays)

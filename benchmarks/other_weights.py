@@ -1,9 +1,9 @@
-"""ResNet-50 with the weights of Keras next to the published ResNet-50: accuracy over k, NC1, gain and k-medoids.
+"""ResNet-50 with the weights of Keras compared with the published ResNet-50: accuracy over k, NC1, gain and k-medoids.
 
     python benchmarks/other_weights.py PACKS RESULTS [--svg FILE]
 
 Runs the study on the packs of `resnet50_keras` in PACKS into the folder RESULTS, then prints the tables and findings of
-`docs/beyond/architecture.md` as Markdown. FILE is the figure of that page.
+`docs/beyond/architecture.md` as Markdown. FILE is the figure for that page.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 
 def values_by_name(curve: np.ndarray, nc1: float, kmedoids: float) -> dict[str, float]:
-    """The values of a data set by name; NaN if a value is not known."""
+    """The values of a data set by name; NaN if a value is unknown."""
     return dict(zip(map(str, K), curve)) | dict(zip(SINGLE, (nc1, curve[4] - curve[0], kmedoids)))
 
 
@@ -55,7 +55,7 @@ def measured_nc1(embeddings: str, dataset: str) -> float:
 
 
 def tables(published: Values, here: Values) -> list[TextTable]:
-    """The curves, and the single values that were published."""
+    """Tables of the curves and of the single published values."""
 
     def cells(dataset: str, name: str) -> tuple[str, ...]:
         theirs, ours = published[dataset][name], here[dataset][name]
@@ -72,7 +72,7 @@ def findings(published: Values, here: Values) -> dict[str, tuple[bool, str]]:
     """By claim: whether it holds, and its figures."""
 
     def distance(dataset: str, values: Mapping[str, float]) -> float:
-        """The mean distance of a curve over k from the published one, in points."""
+        """The mean distance of a curve over k from the published curve, in percentage points."""
         return float(np.mean([abs(values[k] - published[dataset][k]) for k in map(str, K)]))
 
     def same_order(name: str) -> tuple[bool, str]:

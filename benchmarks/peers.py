@@ -1,4 +1,4 @@
-"""What the kernels are measured against: other libraries, and published formulations in a few lines."""
+"""Reference implementations for the kernels: other libraries, and published formulations in a few lines."""
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ def sklearn_neighbours(Q: np.ndarray, W: np.ndarray, m: int, metric: str = "eucl
 
 
 def alternating_medoids(X: np.ndarray, k: int) -> float:
-    """The k-medoids of the paper: whole distance matrix, most central rows first, assign and update in turn."""
+    """k-medoids as in the paper: full distance matrix, most central rows first, alternating updates."""
     D = pairwise_distances(X)
     medoids = np.argpartition(D.sum(axis=1), k - 1)[:k]
     for _ in range(300):
@@ -52,7 +52,7 @@ def inverse_least_squares(X: np.ndarray, y: np.ndarray, reg: float) -> np.ndarra
 
 
 def torch_farthest(X: np.ndarray, k: int, first: int) -> list[int]:
-    """Farthest points as published: distances to all chosen rows anew in every step."""
+    """Farthest points as published: recompute the distances to all chosen rows in every step."""
     data, chosen = torch.from_numpy(X), [first]
     left = [i for i in range(len(X)) if i != first]
     while len(chosen) < k:
@@ -62,5 +62,5 @@ def torch_farthest(X: np.ndarray, k: int, first: int) -> list[int]:
 
 
 def whole_maxima(Q: np.ndarray, W: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """All scores at once."""
+    """The maximum score per class, from the full score matrix."""
     return np.maximum.reduceat(Q @ W.T, starts, axis=1)

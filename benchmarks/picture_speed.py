@@ -1,11 +1,11 @@
-"""What limits the embedding of photographs: decoding, preparing or the network; and what other settings would cost.
+"""Bottlenecks of embedding photographs (decoding, preparing, the network), and the cost of other settings.
 
     python benchmarks/picture_speed.py stages     # CPU time of each stage for one picture
-    python benchmarks/picture_speed.py batch      # pictures that go through the network at once
+    python benchmarks/picture_speed.py batch      # pictures per forward pass
     python benchmarks/picture_speed.py draft      # JPEGs decoded at reduced size: speed, and accuracy on CIFAR-10
 
-All figures are CPU time of one thread; the variants alternate, so that a busy machine changes their ratios little.
-The pictures are those of CIFAR-10 (`../shared/data/cifar10.npz`, or IMPRINT_SHARED), enlarged and saved as JPEG.
+All figures are CPU time of one thread. The variants alternate, so other load changes their ratios little.
+The pictures are from CIFAR-10 (`../shared/data/cifar10.npz`, or IMPRINT_SHARED), enlarged and saved as JPEG.
 """
 
 import argparse
@@ -30,7 +30,7 @@ PHOTO, LARGE, LEAST = (500, 375), (1024, 1024), 256  # pixels; efficientnet_lite
 
 
 def cpu(function, *values):
-    """Seconds of CPU time that a call takes, and its result."""
+    """CPU seconds of a call, and its result."""
     start = time.process_time()
     result = function(*values)
     return time.process_time() - start, result

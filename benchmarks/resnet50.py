@@ -5,7 +5,7 @@
     python benchmarks/resnet50.py package/ResNet50 whole.npz --classifier  # single precision, with it
 
 He et al.: Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the first convolution of a block.
-Batch normalisation is folded into the convolutions, and the order of colours is turned, so that pictures are RGB.
+Batch normalisation is folded into the convolutions, and the order of colours is reversed, so that pictures are RGB.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def read_shards(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, float]]:
 
 
 def folded(folder: Path) -> dict[str, np.ndarray]:
-    """Kernels (out, in, height, width) and biases that include the normalisation after each convolution."""
+    """Kernels (out, in, height, width) and biases with the subsequent batch normalisation folded in."""
     tensors, epsilons = read_shards(folder)
     found = {}
     for name in [key.removesuffix("/kernel") for key in tensors if key.endswith("/kernel")]:
@@ -59,7 +59,7 @@ def folded(folder: Path) -> dict[str, np.ndarray]:
 
 
 class ResNet50:
-    """Pictures (n, 3, 224, 224), RGB in 0..255, to embeddings (n, 2048), averages over all places."""
+    """Pictures (n, 3, 224, 224), RGB in 0..255, to embeddings (n, 2048), averages over all positions."""
 
     def __init__(self, path: Path, device: str = "cpu"):
         with np.load(path) as file:
@@ -72,7 +72,7 @@ class ResNet50:
     def embed(self, pictures: torch.Tensor) -> torch.Tensor:
         x = (pictures - self.mean).contiguous(memory_format=torch.channels_last)
         x = functional.relu_(self._convolve(x, "conv1", stride=2, padding=3))
-        x = functional.max_pool2d(x, 3, stride=2, padding=1)  # values are >= 0: Keras's zero padding equals this one
+        x = functional.max_pool2d(x, 3, stride=2, padding=1)  # values >= 0: same as Keras's zero padding
         for stage, letters in BLOCKS.items():
             for letter in letters:
                 name, stride = f"res{stage}{letter}_branch", 2 if letter == "a" and stage > 2 else 1
@@ -83,7 +83,7 @@ class ResNet50:
         return x.mean(dim=(2, 3))
 
     def scores(self, embeddings: torch.Tensor) -> torch.Tensor:
-        """What its own classifier says: one score for each of the 1,000 classes."""
+        """Scores of the pre-trained classifier for the 1,000 classes."""
         return functional.linear(embeddings, self.weights[f"{CLASSIFIER}/kernel"], self.weights[f"{CLASSIFIER}/bias"])
 
     def _convolve(self, x: torch.Tensor, name: str, stride: int = 1, padding: int = 0) -> torch.Tensor:

@@ -6,8 +6,8 @@
     python benchmarks/resnet50_full.py --show docs/results/resnet50_full.json   # the table of a run
 
 `resnet50.npz` is written by `benchmarks/resnet50.py`; `mnist.npz` holds `train_images`, `train_labels`, `test_images`
-and `test_labels`, all uint8. Pictures reach the network as Pillow's bilinear filter enlarges them, to the last bit.
-Rows stay on the device; the file is written anew after every method, so a run that is stopped leaves what it has.
+and `test_labels`, all uint8. Pictures are enlarged exactly as Pillow's bilinear filter does it, to the last bit.
+Rows stay on the device. The file is rewritten after every method, so an interrupted run keeps its finished results.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def embed(network: ResNet50, images: np.ndarray, device: str, batch: int) -> tor
 
 
 def methods() -> list[ImprintClassifier]:
-    """k-means with every aggregator, and what to compare it with; one k-means proxy is the mean."""
+    """k-means with every aggregator, and the methods to compare it with; k-means with k = 1 is the mean."""
     curve = [(norms, f"kmeans(k={k})", how) for how, (norms, counts) in CURVES.items() for k in counts]
     return [
         ImprintClassifier(norm_pre=pre, generator=generator, norm_post=post, norm_inf=inf, aggregator=how)
@@ -98,8 +98,8 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--mnist", type=Path)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--show", type=Path, help="print the table of this file of an earlier run, and do nothing else")
-    parser.add_argument("--rows", type=int, help="first training pictures; half as many test pictures")
+    parser.add_argument("--show", type=Path, help="only print the table of this result file")
+    parser.add_argument("--rows", type=int, help="number of training pictures; half as many test pictures")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def table(found: dict) -> list[str]:
-    """The curves of a run beside the published one, as a table in Markdown."""
+    """The curves of a run next to the published curve, as a Markdown table."""
     medians = {each["method"]: each["median"] for each in found["accuracy"]}
     rows = ["| k | published | `max` | difference | `kernel` |", "|---|---:|---:|---:|---:|"]
     for k in COUNTS:

@@ -1,8 +1,8 @@
-"""How fast `imprint serve` learns and answers on this machine: `python benchmarks/serve.py [BACKBONE]`.
+"""Latency and throughput of `imprint serve` on this machine: `python benchmarks/serve.py [BACKBONE]`.
 
-Learning: one picture sent, then one question; the time until the answer of the updated model is there. Answering: many
-questions over several connections at once, beside `Imprinter.predict` of the same pictures in one process.
-Runs of both alternate, and the medians of rounds are printed, so that other work on the machine weighs on both alike.
+Learning: send one example, then one query; the time until the updated model has answered. Answering: many queries over
+several concurrent connections, compared with `Imprinter.predict` of the same pictures in one process. Rounds of both
+alternate, and medians over rounds are printed, so that other load on the machine affects both equally.
 """
 
 import http.client
@@ -39,7 +39,7 @@ def photographs(count: int, seed: int) -> list[bytes]:
 
 
 class Connection:
-    """One kept connection, as a program holds it."""
+    """A client with one persistent connection."""
 
     def __init__(self, address: str):
         parts = urlsplit(address)
@@ -56,7 +56,7 @@ class Connection:
 
 
 def learning(address: str) -> np.ndarray:
-    """Milliseconds from sending a picture to the updated model's answer."""
+    """Milliseconds from sending an example to the prediction of the updated model."""
     connection, times = Connection(address), []
     pictures = photographs(NEW + 1, 2)
     for raw in pictures[:NEW]:
@@ -64,12 +64,12 @@ def learning(address: str) -> np.ndarray:
         connection.post("/api/items?label=class0&name=new.jpg", raw)
         connection.post("/api/predict", pictures[-1])
         times.append(1e3 * (time.perf_counter() - begun))
-        time.sleep(0.7)  # a person's pace; the judgement is made meanwhile
+        time.sleep(0.7)  # the pace of a user; the evaluation runs meanwhile
     return np.array(times)
 
 
 def answering(address: str, pictures: list[bytes]) -> tuple[float, list[float]]:
-    """Seconds for all questions over several connections at once, and of each the milliseconds it took."""
+    """Total seconds for all queries over several concurrent connections, and the milliseconds of each query."""
     times: list[float] = []
     waiting = iter(pictures)
     lock = threading.Lock()

@@ -1,12 +1,12 @@
-"""Three public sets of recordings as folders that `imprint` reads: TO/NAME/train/CLASS/*.wav and TO/NAME/test.
+"""Convert three public sets of recordings to folders that `imprint` reads: TO/NAME/train/CLASS/*.wav and TO/NAME/test.
 
 python benchmarks/sound_folders.py ESC-50 FSDD EMODB TO
 
 ESC-50: a clone of karolpiczak/ESC-50; the test part is its fifth fold. FSDD: a clone of
 Jakobovski/free-spoken-digit-dataset; the test part is recordings 0 to 4 of every speaker and digit, as its authors
-say. EMODB: the folder `wav` of the Berlin Database of Emotional Speech (the figures are of the copy in
-sylaschacko/voice-emotion-analysis); the test part is speakers 15 and 16, whom
-nobody hears in training. Files are linked, not copied, where the disk allows it.
+recommend. EMODB: the folder `wav` of the Berlin Database of Emotional Speech (the figures use the copy in
+sylaschacko/voice-emotion-analysis); the test part is speakers 15 and 16, who have no training recordings.
+Files are linked, not copied, if the file system supports it.
 """
 
 import csv

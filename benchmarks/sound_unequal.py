@@ -1,6 +1,6 @@
-"""`balance` on sounds: recall of classes with few rows next to classes of 32.
+"""`balance` on sounds: recall of classes with few rows, next to classes with 32 rows.
 
-    imprint embed ESC50 -b yamnet -o yamnet-esc50.npz    # a folder of benchmarks/sound_folders.py
+    imprint embed ESC50 -b yamnet -o yamnet-esc50.npz    # a folder from benchmarks/sound_folders.py
     python benchmarks/sound_unequal.py yamnet-esc50.npz
 
 Ten of the 50 classes are drawn ten times; one or five of them have two or five training rows. The test rows are the

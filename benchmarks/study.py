@@ -1,4 +1,4 @@
-"""A whole study against the same experiments one by one, and half a million experiments in one go.
+"""A study compared with the same experiments run one by one, and a study of half a million experiments.
 
     python benchmarks/study.py aggfixed PACKS OUT            # the grid of the paper's section 5.1
     python benchmarks/study.py half-million PACKS OUT
@@ -7,16 +7,16 @@
 
 PACKS is a folder of packs `BACKBONE-DATASET.npz` for the backbones and data sets below. `aggfixed` runs 864
 configurations (9 settings of the norms x 32 generators x 3 seeds) on 12 tasks of 4 backbones, then computes a random
-sample of them the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory, once
-reading the pack for every experiment as a run of its own would. Processor time is that of all processes together.
+sample of them with a new `ImprintClassifier` each, on one core: once with the embeddings in memory, once reading the
+pack for every experiment, as a separate run would. Processor time is the sum over all processes.
 
-`--against` runs a study with the code of this and of another checkout in turn, each in a new process. It prints the
-least processor time of both, their ratio, and whether all results are equal to the bit.
+`--against` runs a study with the code of this checkout and of another one in turn, each in a new process. It prints the
+minimum processor time of both, their ratio, and whether all results are bit-identical.
 
-`kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: together, as
-a study does, and by a `Head` for each from the same class states. It prints the CPU time of both, and that of the
-arithmetic alone: the products and factors of distinct systems, the products of test rows with each set of proxies, and
-for each decision its kernels and their sums.
+`kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: shared, as
+a study does, and with a separate `Head` each from the same class states. It prints the CPU time of both, and the time
+of the arithmetic alone: the products and factors of distinct systems, the products of test rows with each set of
+proxies, and for each decision its kernels and their sums.
 """
 
 import argparse
@@ -77,7 +77,7 @@ run(Study.of(json.loads(study)), out, source=Packs(packs), workers=int(workers))
 
 
 def processor_seconds():
-    """Of this process and of all children that have ended."""
+    """Processor seconds of this process and of all finished child processes."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(u.ru_utime + u.ru_stime for u in usages)
 
@@ -87,7 +87,7 @@ def show(p):
 
 
 def alone(row, X, y, X_test, y_test):
-    """One experiment the plain way. What only it needs is imported here, so that workers do not load it."""
+    """One experiment with a new classifier. Imports are local, so that the workers of a study do not load them."""
     from sklearn.metrics import accuracy_score, f1_score
 
     from imprint import ImprintClassifier
@@ -109,7 +109,7 @@ def differs(row, expected):
 
 
 def sample(table, folder, size):
-    """Processor seconds of sampled experiments, embeddings in memory and read each time, and those that differ."""
+    """Processor seconds of sampled experiments, embeddings in memory or read each time; experiments that differ."""
     rows = table.take(np.sort(np.random.default_rng(0).choice(len(table), size, replace=False))).to_pylist()
     wrong, seconds, reading, pack, name = [], 0.0, 0.0, None, ""
     with threadpool_limits(1):
@@ -131,7 +131,7 @@ def sample(table, folder, size):
 
 
 def compare_checkouts(study, packs, out, other, rounds, workers):
-    """Processor seconds of a study with the code of this checkout and of another one, and whether results are equal."""
+    """Processor seconds of a study with the code of both checkouts, and whether the results are equal."""
     seconds, tables = {"this": [], "other": []}, []
     for i in range(rounds):
         for which, tree in (("other", other), ("this", Path(__file__).parents[1])):
@@ -148,7 +148,7 @@ def compare_checkouts(study, packs, out, other, rounds, workers):
 
 
 def kernel_units(folder, backbone, dataset):
-    """The name of each unit of a pack, what computes its decisions by `kernel`, and these decisions."""
+    """For each unit of a pack: its name, the `KernelDecisions` that compute it, and its decisions by `kernel`."""
     setting = discover(folder, [backbone], [dataset], beside="kernel")
     for studies in planned_batches("all", setting):
         for unit in plan(studies, Packs(str(folder))).units:
@@ -181,7 +181,7 @@ def plain_decisions(kernel, decisions):
 def arithmetic(kernel, decisions):
     """CPU seconds of the arithmetic of some decisions alone: each system solved once, each product computed once."""
     width, groups, spent = kernel.queries.shape[1] + 2, [], dict.fromkeys(ARITHMETIC, 0.0)
-    kernel._count = lambda *group: groups.append(group) or ()  # solves the systems, and counts nothing
+    kernel._count = lambda *group: groups.append(group) or ()  # solve the systems without counting decisions
     list(kernel.decide(decisions))
     del kernel._count
     solved = {id(one.coefficients): one.coefficients for *_, group in groups for one in group}
@@ -206,7 +206,7 @@ def compare_kernel(folder, backbone, dataset):
     result = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
     with threadpool_limits(1):
         for name, kernel, decisions in kernel_units(folder, backbone, dataset):
-            np.ones(2**26)  # memory that the system has handed out before costs both the same
+            np.ones(2**26)  # allocate memory beforehand, so that page faults cost both the same
             together, shared = timed(shared_decisions, kernel, decisions)
             one_by_one, plain = timed(plain_decisions, kernel, decisions)
             for one in one_by_one:

@@ -4,8 +4,8 @@
 
 FOLDER holds `train.tsv`, `test.tsv` and `labels.txt` of GoEmotions (28 labels, Apache-2.0). The first ROWS (4,000) rows
 of the training data are used, and all rows of the test data, embedded by `minilm`; the embeddings are written to, or
-read from, the third argument. Every method finds one threshold per label by held-out predictions. Times are CPU seconds
-on one core for fitting, thresholds and the predictions of the test data, without embedding.
+read from, the third argument. Every method chooses one threshold per label on held-out predictions. Times are CPU
+seconds on one core for fitting, thresholds and the predictions of the test data, without embedding.
 """
 
 import csv
@@ -24,7 +24,7 @@ from imprint import ImprintClassifier, Imprinter
 from imprint.core.label_sets import from_lists
 from imprint.imprinter import Embedded
 
-CS = np.logspace(-4, 4, 10)  # as LogisticRegressionCV has them
+CS = np.logspace(-4, 4, 10)  # the values of LogisticRegressionCV
 TAGS = {"generator": "all", "aggregator": "kernel(noise=1)"}
 
 
@@ -56,7 +56,7 @@ def indicator(labels: list[list[int]], count: int) -> np.ndarray:
 def logistic_regression(choose: bool) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """One model per label on rows of unit length, with C = 1 or the best of ten in five-fold cross-validation.
 
-    The threshold of a label has the largest F1 of five-fold cross-validation.
+    The threshold of a label maximises F1 in five-fold cross-validation.
     """
 
     def run(X: np.ndarray, Y: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +88,7 @@ def classifier(**parts: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 
 
 def with_names(names: list[str]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """The default of a model of texts: the name of each label is one more row."""
+    """The default for texts: the embedded name of each label is an additional training row."""
 
     def run(X: np.ndarray, Y: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tagged = from_lists([[names[c] for c in np.flatnonzero(row)] for row in Y])

@@ -1,6 +1,6 @@
-"""How many proxies for texts? Accuracy of `kernel` over k: `python benchmarks/text_budget.py PACK.npz ...`.
+"""The budget of proxies for texts: accuracy of `kernel` over k: `python benchmarks/text_budget.py PACK.npz ...`.
 
-Packs as `imprint embed trec -b minilm -o trec.npz` writes them; one seed.
+The packs are written by `imprint embed trec -b minilm -o trec.npz`; one seed.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Texts whose classes are very unequal: who still finds the rare ones?
+"""Texts with very imbalanced classes: accuracy and the recall of rare classes, by method.
 
     python benchmarks/text_unequal.py PACKS
 
 PACKS holds `minilm-trec.npz` (86 to 1,250 rows of a class as published), `minilm-banking77.npz` (35 to 187) and
-`minilm-clinc150.npz`, whose classes are cut to 100 down to 2 rows, in three random orders. Accuracy in %: of the test
-rows; then classes counting equally: all of them, the third with the fewest training rows, the third with the most.
+`minilm-clinc150.npz`, whose classes are cut to 100 down to 2 rows, in three random orders. Prints, in %:
+accuracy; mean recall of all classes, of the third with the fewest training rows, and of the third with the most.
 """
 
 import sys
@@ -34,7 +34,7 @@ def read(path: Path) -> list[np.ndarray]:
 
 
 def cut(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes of 100 rows down to 2, in a random order."""
+    """Reduce the classes to 100 down to 2 rows, in a random order."""
     rng, classes = np.random.default_rng(seed), np.unique(y)
     sizes = np.geomspace(100, 2, len(classes)).round().astype(int)[rng.permutation(len(classes))]
     rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:n] for c, n in zip(classes, sizes)])
@@ -42,7 +42,7 @@ def cut(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 def by_third(X: np.ndarray, y: np.ndarray, Q: np.ndarray, t: np.ndarray, method: dict[str, str]) -> list[float]:
-    """Accuracy of all rows; then classes counting equally: all of them, the rare third, the frequent third."""
+    """Accuracy; mean recall of all classes, of the rarest third and of the most frequent third."""
     said = ImprintClassifier(**method, random_state=0).fit(X, y).predict(Q)
     right = np.bincount(t, said == t) / np.bincount(t)
     rare_first = np.argsort(np.bincount(y), kind="stable")

@@ -1,4 +1,4 @@
-"""Interleaved measurements and the table they go to."""
+"""Interleaved timing of two functions, and the rows of the result table."""
 
 import time
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def _seconds(value: float) -> str:
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Elapsed seconds, processor seconds of all threads, result."""
+    """Wall-clock seconds, processor seconds of all threads, and the result of a call."""
     start, busy = time.perf_counter(), time.process_time()
     result = function()
     return time.perf_counter() - start, time.process_time() - busy, result
@@ -53,7 +53,7 @@ def compare(
     quality: tuple[str, Callable[[Any], float], Callable[[Any], float]],
     repeats: int,
 ) -> Row:
-    """Run both in turn, once per repeat (which they are given as a seed); medians of times, means of quality."""
+    """Run both in turn, with seeds 0 to repeats - 1; report median times and mean quality."""
     name, judge_ours, judge_theirs = quality
     figures = []
     for seed in range(repeats):

@@ -1,4 +1,4 @@
-"""Top-1 accuracy of a backbone with its own classifier on ImageNet's validation pictures: is the port the network?
+"""Top-1 accuracy of a backbone with its own classifier on ImageNet's validation set, to verify the port.
 
     python benchmarks/top1.py PICTURES efficientnet_lite0
     python benchmarks/top1.py PICTURES torchvision:mobilenet_v2
@@ -23,7 +23,7 @@ KERAS = Preprocess(size=(224, 224), resize=256)
 
 
 def keras(weights: Path) -> tuple[Preprocess, Scores]:
-    """The restated ResNet-50."""
+    """The ResNet-50 of `resnet50.py`."""
     import torch
     from resnet50 import ResNet50
 
@@ -43,7 +43,7 @@ def shipped(name: str) -> tuple[Preprocess, Scores]:
 
 
 def torchvision(spec: str) -> tuple[Preprocess, Scores]:
-    """A network of torchvision: its last layer lies at the end of its file."""
+    """A network of torchvision, with its own last layer as the classifier."""
     import torch
 
     backbone = backbones.load(spec)

@@ -1,13 +1,13 @@
-"""How often the deepest likely node is right where the class is rejected, for classes that the model has and has not.
+"""Accuracy of the deepest likely node for rejected inputs, for inputs of known and of unknown classes.
 
     python benchmarks/trees.py pictures shared/embeddings/subset/deit_tiny-cifar10.npz
     python benchmarks/trees.py texts clinc.npz
 
-`pictures`: CIFAR-10 below `animal` and `vehicle`, without two animals and one vehicle; digits of the MNIST pack next
-to it belong to no node. `texts`: CLINC150 below its ten domains, without three intents of each; its out-of-scope
-questions belong to no node. `clinc.npz` holds `train`, `train_y`, `test`, `test_y` and `oos_test`, embedded by minilm.
-Prints, for p-values below 0.05, some least probabilities of nodes and some least p-values: the share of inputs that is
-rejected, the share of these that gets a node, and the share of these nodes that is right. Three draws of the classes.
+`pictures`: CIFAR-10 below `animal` and `vehicle`, without two animals and one vehicle; digits of the MNIST pack in the
+same folder belong to no node. `texts`: CLINC150 below its ten domains, without three intents of each; its out-of-scope
+queries belong to no node. `clinc.npz` holds `train`, `train_y`, `test`, `test_y` and `oos_test`, embedded by minilm.
+Prints, for inputs rejected by p-values below 0.05, by minimum node probability and minimum p-value: the share of inputs
+rejected, the share of these with a node, and the share of these nodes that is right. Three draws of the classes.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Rank the methods of a study with pandas: python results_pandas.py results.parquet
 
 The file is written by `imprint study export DIR`. An instance is a backbone, a data set and a task; a method's
-accuracy on it is the median over seeds, its rank 1 where it is the best; equally good methods share theirs.
+accuracy on it is the median over seeds. The best method has rank 1; methods with equal accuracy share their mean rank.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Turn the trained TinyNet into what the package ships: an ONNX network and the head it was trained with.
+"""Convert the trained TinyNet to the files that the package ships: an ONNX network and its pre-trained head.
 
     python export.py --weights DIR/tinynet.safetensors --classes classes.txt --out ../src/imprint/backbones/weights
 
 Batch normalisation is folded into the convolutions. Weights are stored in half precision and cast to single
-precision by the graph itself, which ONNX Runtime does once, when it opens the file. The network takes unsigned
-bytes, height x width x channel, as pictures lie in memory.
+precision by the graph itself; ONNX Runtime does this once, when it opens the file. The network takes unsigned
+bytes, height x width x channel, the memory layout of pictures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE = 64
 
 
 class Graph:
-    """Nodes and initialisers in the order they are added; each call returns the name of its output."""
+    """Collects nodes and initialisers in order; each call returns the name of its output."""
 
     def __init__(self, weights: dict[str, np.ndarray], half: bool):
         self.weights, self.half = weights, half

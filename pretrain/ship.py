@@ -1,11 +1,11 @@
-"""Turn published networks into what the package ships.
+"""Convert published networks to the files that the package ships.
 
     python ship.py efficientnet --network efficientnet_lite0.onnx --head efficientnet_lite0_head.npz --out DIR
     python ship.py minilm --network minilm_l6_int8.onnx --tokenizer minilm_l6_tokenizer.json --out DIR
 
 EfficientNet-Lite0: ONNX Runtime folds the constants of the exported graph (padding, reshapes); weights are stored in
 half precision and cast to single precision by the graph itself, once, when the file is opened. MiniLM: the graph is
-left as it is, with its tokeniser written into the file's metadata, so that one checksum covers both.
+unchanged, and its tokeniser is written into the metadata of the file, so that one checksum covers both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
-SMALL = 2048  # values; biases and scalars below this stay in single precision
+SMALL = 2048  # number of values; smaller constants (biases, scalars) stay in single precision
 
 
 def folded(path: Path) -> onnx.ModelProto:

@@ -3,7 +3,7 @@
     python train.py --data DIR --out DIR --minutes 18 --mix 0.5 --decay 0.1 --compile
 
 DIR holds a.npz, b.npz and val.npz: WebP bytes of 64x64 pictures back to back (`data`), their offsets (`off`)
-and labels (`y`).  Everything lives on the GPU; augmentation is one batched affine warp and colour change.
+and labels (`y`).  All data stay on the GPU; augmentation is one batched affine warp and colour change.
 The learning rate follows the elapsed share of the budget, so any budget gives a finished schedule.
 """
 
@@ -132,7 +132,7 @@ def main() -> None:
             warm = min(1.0, done / 0.03)
             for group in opt.param_groups:
                 group["lr"] = args.lr * warm * 0.5 * (1 + math.cos(math.pi * done)) + 1e-6
-            strength = 1.0 if done < 0.9 else 0.3  # the last tenth on nearly untouched pictures
+            strength = 1.0 if done < 0.9 else 0.3  # weak augmentation in the last tenth
             pick = order[i : i + args.batch]
             images, labels = augment(x[pick].float().div_(255), strength), y[pick]
             others, keep = labels, 1.0

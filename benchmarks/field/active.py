@@ -4,7 +4,7 @@
     python benchmarks/field/active.py out/field/active.json... [--diagram FILE.svg]
 
 The packs are DeiT-tiny and TinyNet on MNIST, FashionMNIST and CIFAR-10, and MiniLM on TREC and BANKING77. An
-instance of the test is a pack with a number of labels.
+instance of the rank tests is a pack with a number of labels.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Embeddings for the tables of this folder.
+"""Embeddings for the benchmarks in this folder.
 
-    python benchmarks/field/data.py        embed the texts once (about five minutes on two cores)
+    python benchmarks/field/data.py        embed the texts (once; about five minutes on two cores)
 
 Texts are read in their published formats from `$IMPRINT_SHARED/data/text` and embedded by the bundled `minilm` network;
 the result is cached in `out/field`. Picture embeddings are the packs in `$IMPRINT_SHARED/embeddings/subset`.
@@ -41,8 +41,8 @@ class Pack(NamedTuple):
     y: np.ndarray  # (n,) class numbers
     Q: np.ndarray  # (q, d) test rows
     t: np.ndarray  # (q,)
-    names: np.ndarray  # (C, d) embedded class names; (0, d) where there are none
-    outside: np.ndarray  # (o, d) rows of no class; (0, d) where there are none
+    names: np.ndarray  # (C, d) embedded class names; (0, d) if there are none
+    outside: np.ndarray  # (o, d) out-of-scope rows; (0, d) if there are none
 
 
 def load(name: str) -> Pack:
@@ -60,7 +60,7 @@ def pictures(name: str) -> Pack:
 
 
 def texts(name: str) -> Pack:
-    """Embedded texts, from the cache if they are there."""
+    """Embedded texts, from the cache if it has them."""
     path = CACHE / f"{name}.npz"
     if not path.exists():
         _embed(name, path)
@@ -123,7 +123,7 @@ def _trec() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
 
 
 def _goemotions() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
-    """GoEmotions, rows with one label; classes with at least 70 such training rows."""
+    """GoEmotions: rows with exactly one label, classes with at least 70 such training rows."""
     folder = SHARED / "data" / "text" / "goemotions"
     labels = (folder / "labels.txt").read_text("utf-8").split()
 

@@ -4,8 +4,9 @@
 
 `kernel` forgets a row by forgetting its class and learning the other rows of the class again. The tags of a picture are
 its class and "animal" or "vehicle"; forgetting a tag removes it from all rows. The table holds the largest relative
-difference of scores and probabilities, whether the stored numbers are equal bit by bit, and the processor time with
-the first prediction, relative to fitting without the row, class or tag. Last: what both states together reveal.
+difference of scores and probabilities, whether the stored numbers are bit-identical, and the processor time with the
+first prediction, relative to fitting without the row, class or tag. The last line shows how exactly the states of the
+ridge sums before and after reveal the forgotten row.
 """
 
 import argparse
@@ -28,7 +29,7 @@ Heads = dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]]
 
 
 class Sums:
-    """Ridge regression by sums, as analytic unlearning uses it: forgetting subtracts the sums of the forgotten rows."""
+    """Ridge regression from sufficient statistics (analytic unlearning): forgetting subtracts those of the rows."""
 
     def __init__(self, features: Callable[[np.ndarray], np.ndarray], width: int, classes: int):
         self.features, self.G, self.B = features, np.zeros((width, width)), np.zeros((width, classes))
@@ -52,7 +53,7 @@ class Sums:
 
 
 class Neighbours:
-    """5-NN: the rows themselves, with their indicator matrix."""
+    """5-NN: stores the rows and their indicator matrix."""
 
     def fit(self, X: np.ndarray, Y: np.ndarray) -> "Neighbours":
         self.X, self.Y = X, Y
@@ -117,7 +118,7 @@ def line(name: str, level: str, forgotten: object, never: object, Q: np.ndarray,
 
 
 def rows_and_classes(X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, label: int) -> None:
-    """The lines of the table for one class and one row of it."""
+    """Print the lines of the table for a class and for one of its rows."""
     Y = np.eye(int(y.max()) + 1)[y]
     for level, gone in (("a class", y == label), ("a row", np.arange(len(y)) == np.flatnonzero(y == label)[0])):
         for generator in GENERATORS:
@@ -138,7 +139,7 @@ def rows_and_classes(X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, 
 
 
 def tags(X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, label: int) -> None:
-    """The lines of the table for one tag; the rows keep their other tag."""
+    """Print the lines of the table for a tag; the rows keep their other tag."""
     kinds = np.where(np.isin(y, VEHICLES), "vehicle", "animal")
     sets = [{f"class {c}", kind} for c, kind in zip(y.tolist(), kinds.tolist())]
     tag = f"class {label}"

@@ -47,7 +47,7 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Predict]] = {
 
 
 def measure(name: str, setting: tuple[int, int, int]) -> dict[str, list[float]]:
-    """By method: mean recall of all classes, and of the small ones, in %."""
+    """By method: mean recall of all classes and of the small classes, in %."""
     pack, rng = load(name), np.random.default_rng(0)
     few, count, many = setting
     small = rng.permutation(10)[:count]

@@ -2,8 +2,8 @@
 
     python benchmarks/field/incremental.py [--rows 100] [--wide] [--packs NAME ...] [--diagram FILE.svg]
 
-The order of the classes is that of seed 1993. After each step, accuracy is measured on the test rows of the classes so
-far. The first table holds the final accuracy, the second the mean over the ten steps; then memory and time.
+Seed 1993 determines the order of the classes. After each step, accuracy is measured on the test rows of the classes
+learned so far. The first table holds the final accuracy, the second the mean over the ten steps, memory and time.
 """
 
 import time
@@ -21,7 +21,7 @@ OURS = "kernel, k = 100"
 
 
 def steps(name: str, rows: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Training and test rows of the classes so far, numbered in the order of arrival, after every step."""
+    """After every step: training and test rows of the classes so far, numbered in order of arrival."""
     pack, rng = load(name), np.random.default_rng(0)
     classes = np.unique(pack.y)
     order = np.random.RandomState(1993).permutation(len(classes))
@@ -39,7 +39,7 @@ def measure(name: str, rows: int) -> dict[str, list[float]]:
     stages, figures = steps(name, rows), {}
     for head, fit in HEADS.items():
         correct, start, numbers = [], time.process_time(), 0
-        for X, y, Q, t in stages[1:] if int(stages[0][1].max()) == 0 else stages:  # one class needs no head
+        for X, y, Q, t in stages[1:] if int(stages[0][1].max()) == 0 else stages:  # a single class needs no classifier
             score, numbers = fit(X, y)
             correct.append(100 * float(np.mean(score(Q).argmax(axis=1) == t)))
         seconds = (time.process_time() - start) / len(correct)

@@ -3,8 +3,8 @@
     python benchmarks/field/label_errors.py [--share 0.05]      (needs cleanlab)
 
 Errors are random labels, labels of the most confused class, or copies of rows with another label. `P@n` is the share of
-planted errors among the n highest scores, n being the number planted. The other figures describe the lists. The limits
-of the rule are chosen on the first six sets (last table); the other six sets are held out.
+planted errors among the n highest scores, where n is their number. The other figures describe the listed rows. The
+thresholds of the rule are chosen on the first six sets (last table); the other six sets are held out.
 """
 
 import itertools
@@ -64,7 +64,7 @@ class Draw(NamedTuple):
 
 
 def rows_of(name: str, pack_name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and class numbers; of the photographs the 22 classes with the highest recall."""
+    """Rows and class numbers; for photographs, only the 22 classes with the highest recall."""
     pack = load(pack_name)
     classes = np.unique(pack.y)
     if name.startswith("22"):
@@ -77,7 +77,7 @@ def rows_of(name: str, pack_name: str, rows: int) -> tuple[np.ndarray, np.ndarra
 
 
 def plant(X: np.ndarray, y: np.ndarray, kind: str, share: float, shares: np.ndarray) -> Planted:
-    """Replace labels of a share of the rows, or add copies of them with another label."""
+    """Replace the labels of a share of the rows, or add copies of these rows with another label."""
     rng, classes = np.random.default_rng(0), int(y.max()) + 1
     chosen = rng.choice(len(y), 0 if kind == "none" else round(share * len(y)), replace=False)
     other = (y[chosen] + rng.integers(1, classes, len(chosen))) % classes
@@ -94,7 +94,7 @@ def plant(X: np.ndarray, y: np.ndarray, kind: str, share: float, shares: np.ndar
 
 
 def draws(sets: dict[str, tuple[str, int]], share: float) -> list[Draw]:
-    """Every kind of error in every set."""
+    """One draw for every kind of error and every set."""
     predicted = []
     for name, (pack_name, rows) in sets.items():
         X, y = rows_of(name, pack_name, rows)
@@ -108,7 +108,7 @@ def draws(sets: dict[str, tuple[str, int]], share: float) -> list[Draw]:
 
 
 def ours(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
-    """The score of every row, and which rows are listed."""
+    """The label-error score of every row, and which rows `imprint check` lists."""
     answers, listed = draw.answers, np.zeros(len(draw.P), dtype=bool)
     errors = rule.label_errors(answers.scores, answers.shares, draw.P, answers.true, answers.assessed)
     listed[[row for row, _, _ in errors]] = True
@@ -134,7 +134,7 @@ def figures(scores: np.ndarray, listed: np.ndarray, wrong: np.ndarray) -> list[f
 
 
 def quality(predicted: list[Draw]) -> tuple[float, float]:
-    """Mean F1 of the lists with planted errors, and % of the rows that are listed without planted errors."""
+    """Mean F1 of the lists with planted errors, and the % of rows listed when no errors are planted."""
     harmonic, alarms = [], []
     for draw in predicted:
         _, listed, precision, recall = figures(*ours(draw), draw.wrong)
@@ -146,7 +146,7 @@ def quality(predicted: list[Draw]) -> tuple[float, float]:
 
 
 def choose(first: list[Draw], others: list[Draw]) -> None:
-    """Print F1 and false alarms of all limits on both groups of sets, the best limits on the first group first."""
+    """Print F1 and false alarms on both groups of sets, for the thresholds that are best on the first group."""
     present, lines = tuple(getattr(rule, name) for name in LIMITS), []
     for values in itertools.product(*LIMITS.values()):
         for name, value in zip(LIMITS, values):
@@ -157,7 +157,7 @@ def choose(first: list[Draw], others: list[Draw]) -> None:
     print("|" + "---:|" * (len(LIMITS) + 4))
     shown = sorted(allowed, key=lambda line: -line[1])[:4]
     for line in dict.fromkeys([*shown, next(line for line in lines if line[0] == present)]):
-        mark = "**" if line[0] == present else ""  # the limits of this version
+        mark = "**" if line[0] == present else ""  # the thresholds of this version
         cells = [f"{mark}{value}{mark}" for value in line[0]] + [f"{value:.1f}" for value in line[1:]]
         print(f"| {' | '.join(cells)} |")
 

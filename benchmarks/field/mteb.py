@@ -3,8 +3,8 @@
     python benchmarks/field/mteb.py [--draws 10]            8 rows per class, ten draws, the whole test split
     python benchmarks/field/mteb.py --curve [--draws 2]     1 to 64 rows per class
 
-As in MTEB, each draw shuffles all training rows and takes the first 8 of every class. Of the sets here, MTEB contains
-BANKING77; the others are run by the same protocol. `names` adds the embedded name of each class as one more row.
+As in MTEB, each draw shuffles all training rows and takes the first 8 of every class. BANKING77 is part of
+MTEB; the other sets use the same protocol. `names` adds the embedded name of each class as one more row.
 """
 
 import time
@@ -33,12 +33,12 @@ def kernel_with_names(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
 
 
 def logistic_regression(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    """As MTEB: default strength, on unit rows, which this network's published form returns."""
+    """As in MTEB: default regularisation, on unit rows, which the published form of this network returns."""
     return LogisticRegression(max_iter=100).fit(unit_rows(X), y).predict(unit_rows(pack.Q))
 
 
 def logistic_regression_raw(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    """The same on the rows before normalisation, which are longer and so are regularised less."""
+    """The same on rows before normalisation, which are longer, so the regularisation is weaker."""
     return LogisticRegression(max_iter=100).fit(X, y).predict(pack.Q)
 
 
@@ -61,7 +61,7 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, Pack], np.ndarray]] = {
 
 
 def draw(pack: Pack, shots: int, rng: np.random.Generator) -> np.ndarray:
-    """MTEB's undersampling: the first `shots` rows of each class in a random order."""
+    """MTEB's undersampling: shuffle the rows and take the first `shots` of each class."""
     order = rng.permutation(len(pack.y))
     return np.concatenate([order[pack.y[order] == c][:shots] for c in np.unique(pack.y)])
 

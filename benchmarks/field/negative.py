@@ -1,10 +1,10 @@
-"""Ideas that do not help, measured: several views per picture, pseudo-labels, leave-one-out with two rows per class.
+"""Ideas that did not help: several views per picture, pseudo-labels, leave-one-out with two rows per class.
 
     python benchmarks/field/negative.py [views] [pseudo-labels] [leave-one-out]
 
-Views: each training picture of CIFAR-10 is embedded six times by `efficientnet_lite0` (as it is, mirrored, and four
-crops of 7/8 of its sides); the views are further rows, or their mean is the row. Pseudo-labels: the model of 5 rows per
-class predicts a pool; of every class, the same number of rows for which it is most probable are learnt. In the pool,
+Views: `efficientnet_lite0` embeds each training picture of CIFAR-10 six times (original, mirrored, and four crops of
+7/8 of its sides); the views are additional rows, or their mean is the row. Pseudo-labels: a model of 5 rows per class
+predicts a pool, and the same number of most probable rows of every class is added to the training data. In the pool,
 all classes are equally frequent, or the rarest has a twentieth of the rows of the most frequent class.
 Leave-one-out: each row is predicted by a model fitted without it.
 """
@@ -34,7 +34,7 @@ def views_of(pixels: np.ndarray) -> list[np.ndarray]:
 
 
 def views() -> Iterator[str]:
-    """One row per class and twenty rows per class: the picture alone, its views as rows, and their mean."""
+    """One and twenty pictures per class: only the picture, its views as rows, and the mean of the views."""
     with np.load(SHARED / "data" / "cifar10.npz") as file:
         y, t = file["train_labels"].astype(int), file["test_labels"].astype(int)
         rows = per_class(y, ROWS_OF_VIEWS, np.random.default_rng(0))
@@ -59,7 +59,7 @@ def views() -> Iterator[str]:
 
 
 def pseudo_labels() -> Iterator[str]:
-    """Five rows per class and a pool whose classes are equally frequent, or not."""
+    """Five labelled rows per class, and a pool with balanced or imbalanced classes."""
     for title, sizes in (
         ("equally frequent classes", np.full(10, POOL)),
         ("unequally frequent classes", np.geomspace(POOL, POOL / 20, 10).astype(int)),
@@ -73,7 +73,7 @@ def pseudo_labels() -> Iterator[str]:
             pool = np.concatenate([rows[5 : 5 + n] for rows, n in zip(by_class, rng.permutation(sizes))])
             model = recipe("kernel", random_state=0).fit(pack.X[labelled], pack.y[labelled])
             P, row = model.predict_proba(pack.X[pool]), [100 * float(np.mean(model.predict(pack.Q) == pack.t))]
-            for added in (len(pool) // 20, len(pool) // 10):  # of every class: half of the pool, or all of it
+            for added in (len(pool) // 20, len(pool) // 10):  # per class; in total half of the pool, or all
                 rows = np.concatenate([labelled, *(pool[np.argsort(-P[:, c])[:added]] for c in range(10))])
                 labels = np.concatenate([pack.y[labelled], np.repeat(np.arange(10), added)])
                 row.append(accuracy(pack.X[rows], labels, pack.Q, pack.t))
@@ -85,7 +85,7 @@ def pseudo_labels() -> Iterator[str]:
 
 
 def leave_one_out() -> Iterator[str]:
-    """Accuracy by leave-one-out and on the test rows."""
+    """Leave-one-out accuracy and test accuracy."""
     for shots in (2, 5, 20):
         figures = []
         for name in PICTURES:

@@ -3,7 +3,8 @@
     python benchmarks/field/ood.py [--rows 20] [--diagram FILE.svg]
 
 All scores use the same embeddings of the same training rows. MSP, energy, ViM and NNGuide need logits, here those of
-logistic regression. AUROC, FPR at 95 % TPR (in-distribution is positive) and AUPR (out-of-distribution is positive), %.
+logistic regression. Prints AUROC, FPR at 95 % TPR (in-distribution is positive) and AUPR (out-of-distribution is
+positive), in %.
 Near and far are grouped as in OpenOOD: CIFAR-10 is known, Tiny-ImageNet near, MNIST and SVHN far; MNIST is known,
 FashionMNIST near, CIFAR-10 far. "Photographs": 50 classes of Tiny-ImageNet are known, the other 50 are unknown.
 """
@@ -42,10 +43,10 @@ class Problem(NamedTuple):
 def mahalanobis(
     X: np.ndarray, means: np.ndarray, residuals: np.ndarray, shrinkage: float
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Negative squared distance to the nearest mean.
+    """Negative squared Mahalanobis distance to the nearest class mean.
 
-    The covariance gets a share of the rows' mean variance. Without shrinkage this is the estimate of the paper and of
-    OpenOOD: the pseudo-inverse of the empirical covariance.
+    The covariance is shrunk towards a multiple of the identity. Without shrinkage the precision is the estimate of the
+    paper and of OpenOOD: the pseudo-inverse of the empirical covariance.
     """
     covariance = residuals.T @ residuals / len(residuals)
     covariance += shrinkage * float(X.var(axis=0).mean()) * np.eye(len(covariance))
@@ -60,7 +61,7 @@ def mahalanobis(
 
 
 def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """Scores that are high inside the distribution."""
+    """OOD scores by name; high values mean in-distribution."""
     X, y = unit_rows(problem.X).astype(np.float64), problem.y
     model = recipe("kernel", calibrate=True, random_state=0).fit(problem.X, y)
     linear = LogisticRegression(max_iter=60, C=10).fit(X, y)
@@ -105,13 +106,13 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 
 
 def names() -> list[str]:
-    """The instances, by name."""
+    """The names of all instances."""
     pictures = ("photographs", *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others))
     return ["CLINC150", *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES)]
 
 
 def problem_of(name: str, rows: int) -> Problem:
-    """Known rows to learn from, further rows of the known classes, and rows of no known class."""
+    """Training rows, held-out rows of the known classes, and out-of-distribution rows."""
     rng = np.random.default_rng(0)
 
     def some(X: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Class-incremental heads on frozen embeddings, a few lines each, from their papers.
+"""Class-incremental heads on frozen embeddings, each re-implemented in a few lines from its paper.
 
-Every function fits unit rows and returns scores of queries, and the numbers that the head stores. All of them depend on
-sums over classes only, so learning class by class and learning all at once give the same head.
+Every function fits unit rows and returns the scores of the queries and how many numbers the head stores. All of them
+depend only on sums per class, so learning class by class and learning all classes at once give the same head.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def means_of(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def linear(means: np.ndarray, W: np.ndarray) -> Scorer:
-    """Discriminant scores of normal classes with one covariance; W: means times the inverse covariance."""
+    """Linear discriminant scores of Gaussian classes with one covariance; W: means times the inverse covariance."""
     return lambda Q: Q @ W.T - 0.5 * np.sum(W * means, axis=1)
 
 
@@ -39,7 +39,7 @@ def slda(X: np.ndarray, y: np.ndarray, shrinkage: float = 1e-4) -> tuple[Scorer,
     """Deep SLDA (Hayes and Kanan, 2020): class means and one covariance, shrunk towards the identity."""
     means, (n, d) = means_of(X, y), X.shape
     R = X - means[y]
-    if n < d:  # by Woodbury's identity, a system of n instead of d unknowns
+    if n < d:  # Woodbury's identity: a system with n instead of d unknowns
         K = R @ R.T
         K.flat[:: n + 1] += n * shrinkage / (1 - shrinkage)
         W = (means - (means @ R.T) @ cho_solve(cho_factor(K, lower=True, overwrite_a=True), R)) / shrinkage
@@ -50,7 +50,7 @@ def slda(X: np.ndarray, y: np.ndarray, shrinkage: float = 1e-4) -> tuple[Scorer,
 
 
 def gda(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
-    """Gaussian discriminant analysis: one covariance, shrunk by the rule of Ledoit and Wolf."""
+    """Gaussian discriminant analysis: one covariance with Ledoit-Wolf shrinkage."""
     means = means_of(X, y)
     covariance = ledoit_wolf(X - means[y], assume_centered=True)[0]
     return linear(means, np.linalg.solve(covariance, means.T).T), means.size + covariance.size
@@ -107,7 +107,7 @@ def klda_ensemble(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
 
 
 def ridge(H: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Ridge regression on one-hot labels; a fifth of the rows chooses the strength.  # (width, classes)"""
+    """Ridge regression on one-hot labels; the regularisation is chosen on a fifth of the rows.  # (width, classes)"""
     Y, held = np.eye(int(y.max()) + 1)[y], rng.permutation(len(H)) < len(H) // 5
 
     narrow = H.shape[1] <= len(H)

@@ -1,6 +1,6 @@
 """Markdown tables and diagrams with the statistics of the paper: average ranks, Friedman, Wilcoxon-Holm.
 
-`print_comparison` is the end of every script of this folder that compares methods. With `--diagram FILE.svg` the script
+Every script of this folder that compares methods ends with `print_comparison`. With `--diagram FILE.svg` the script
 also draws the critical-difference diagram.
 """
 
@@ -21,7 +21,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options that all scripts share."""
+    """An argument parser with the options that all scripts share."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--diagram", type=Path, help="also draw the critical-difference diagram into this .svg or .png")
     return parser
@@ -51,7 +51,7 @@ def print_comparison(scores: Scores, reference: str, unit: str, diagram: Path | 
 
 
 def grid(scores: Scores, highest: bool = True) -> Iterator[str]:
-    """Every score: one line per instance, one column per method, the best ones in bold."""
+    """All scores: one line per instance, one column per method, the best in bold."""
     yield "| data | " + " | ".join(scores) + " |"
     yield "|---|" + "---:|" * len(scores)
     for instance in next(iter(scores.values())):
@@ -61,7 +61,7 @@ def grid(scores: Scores, highest: bool = True) -> Iterator[str]:
 
 
 def _ranked(scores: Scores, result: Comparison, reference: str, unit: str) -> Iterator[str]:
-    """Methods by average rank; next to each, the instances on which it is better and worse than the reference."""
+    """Methods by average rank, each with the instances on which it is better and worse than the reference."""
     instances = list(scores[reference])
     yield f"| method | mean {unit} | mean rank | better than {reference} on | worse on | p (Wilcoxon-Holm) |"
     yield "|---|---:|---:|---|---|---:|"
@@ -77,7 +77,7 @@ def _ranked(scores: Scores, result: Comparison, reference: str, unit: str) -> It
 
 
 def _won_and_lost(won: list[str], lost: list[str], instances: list[str]) -> tuple[str, str]:
-    """The names of both; the longer list is "all others", and names the instances with equal scores."""
+    """Instances won and lost. The longer list is "all others", followed by instances with equal scores."""
     equal = [i for i in instances if i not in won and i not in lost]
     ties = f"; equal on {_grouped(equal)}" if equal else ""
 
