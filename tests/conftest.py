@@ -1,22 +1,22 @@
-"""What every test may ask for."""
+"""Fixtures and settings for all tests."""
 
 import os
 from pathlib import Path
 
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; else scikit-learn skips a check
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; without it scikit-learn skips a check
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+settings.register_profile("patient", deadline=None)  # slow runs on a busy machine are not failures
 settings.load_profile("patient")
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
 def shared_folder() -> Path:
-    """The folder of real data beside the project, or a skip that says what is missing."""
+    """The folder of real data next to the project; skips the test if it is missing."""
     folder = Path(os.environ.get("IMPRINT_SHARED", ROOT.parent / "shared"))
     if not (folder / "embeddings").is_dir():
         pytest.skip(f"real data is not at {folder} (set IMPRINT_SHARED)")

@@ -1,7 +1,7 @@
 """Ten thousand hostile inputs: models, pictures, tables, arrays and requests (`make hostile`).
 
-Each trial must end in an answer that holds, or in one sentence. The script counts what must not happen: raw errors,
-damage that is not noticed, trials that take too long, and memory that stays. It exits with 1 if there is any.
+Each trial must end with a correct result or an error of one sentence. The script counts failures: raw exceptions,
+undetected damage, trials that take too long, and memory leaks. It exits with 1 if there are any.
 """
 
 import argparse
@@ -22,12 +22,12 @@ import numpy as np
 from PIL import Image
 
 HERE = Path(__file__).parent
-SECONDS = 10.0  # the longest time that one trial may take
-LEAK = 400 << 20  # bytes by which the process may grow in one kind of trials
+SECONDS = 10.0  # time limit of one trial
+LEAK = 400 << 20  # maximum growth of the process in bytes, per kind of trial
 
 
 def module(name: str, path: Path):
-    """A test module, loaded as a library."""
+    """Load a test module as a library."""
     spec = importlib.util.spec_from_file_location(name, path)
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[name] = loaded
@@ -59,7 +59,7 @@ def models(folder: Path):
     from imprint.core.files import container
 
     library = module("hostile_files", HERE / "unit" / "estimator" / "persistence" / "test_hostile_files.py")
-    os.fsync = lambda handle: None  # speed: durability is not what is tried here
+    os.fsync = lambda handle: None  # for speed; durability is not tested here
     path = folder / "model"
 
     def trial(seed: int) -> str:
@@ -152,7 +152,7 @@ def tables(folder: Path):
 
 
 def arrays(folder: Path):
-    """Rows of extreme size, offset and shape: predictions are those of long double arithmetic, or refused."""
+    """Rows of extreme scale, offset and shape: predictions equal those in long double, or rows are refused."""
     from imprint import ImprintClassifier
     from imprint.core.errors import ImprintError
 

@@ -1,4 +1,4 @@
-"""The components that contract tests try: every built-in one, and minimal ones from outside."""
+"""The components under contract tests: all built-in ones, and minimal ones defined outside of the package."""
 
 from dataclasses import fields
 
@@ -18,16 +18,16 @@ def named(pairs):
 
 
 def other_value(p):
-    """Some legal value that is not the default."""
+    """A valid value other than the default."""
     if p.metadata["choices"]:
         return next(c for c in p.metadata["choices"] if c != p.default)
     return p.default * 2
 
 
 def variants(family):
-    """Every component by default, and with each parameter changed."""
-    found = [cls for f, cls in [*BUILTIN, *MINIMAL] if f is family]
-    return [c for cls in found for c in (cls(), *(cls(**{p.name: other_value(p)}) for p in fields(cls)))]
+    """Every component with its defaults, and with each parameter changed."""
+    classes = [cls for f, cls in [*BUILTIN, *MINIMAL] if f is family]
+    return [c for cls in classes for c in (cls(), *(cls(**{p.name: other_value(p)}) for p in fields(cls)))]
 
 
 PARAMETERS = [
@@ -39,7 +39,7 @@ AGGREGATORS = variants(aggregators.family)
 
 
 def run(g, inputs, names):
-    """What ONNX Runtime makes of the nodes of a graph."""
+    """Run a graph in ONNX Runtime and return its named outputs."""
     import onnxruntime
     from onnx import helper
 
@@ -47,8 +47,8 @@ def run(g, inputs, names):
     dtype = element(next(iter(inputs.values())).dtype)
     for i, name in enumerate(names):
         g.add("Identity", name, result=f"out{i}")
-    made = [helper.make_tensor_value_info(f"out{i}", dtype, None) for i in range(len(names))]
-    whole = helper.make_graph(g.nodes, "g", given, made, initializer=g.constants)
-    model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8)
+    outputs = [helper.make_tensor_value_info(f"out{i}", dtype, None) for i in range(len(names))]
+    graph = helper.make_graph(g.nodes, "g", given, outputs, initializer=g.constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, inputs)

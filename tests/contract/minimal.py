@@ -1,4 +1,4 @@
-"""One honest component of each family that has nothing but what it must have."""
+"""One valid component of each family that implements only what is required."""
 
 from dataclasses import dataclass
 

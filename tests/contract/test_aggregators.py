@@ -1,4 +1,4 @@
-"""One contract, every aggregator: if it says X, then Y."""
+"""The contract that every aggregator must fulfil."""
 
 import json
 
@@ -81,7 +81,7 @@ def test_evidence_and_doubt_are_finite_and_mean_what_they_say(a):
         assert doubt.shape == (40,)
         assert np.isfinite(doubt).all()
         assert (doubt >= 0).all()
-        assert (a.doubt(Q * 1e3, ready) >= doubt - 1e-9).all(), "far away nothing is known"
+        assert (a.doubt(Q * 1e3, ready) >= doubt - 1e-9).all(), "doubt increases far from all proxies"
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)

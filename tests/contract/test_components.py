@@ -1,4 +1,4 @@
-"""Every component is a value, also a minimal one from outside. No built-in is named by hand."""
+"""Every component is a value, including minimal ones from outside. Built-in components are discovered, not listed."""
 
 import pickle
 import re
@@ -16,7 +16,7 @@ from tests.contract.minimal import Halve
 
 
 class Huge(int):
-    """A whole number beyond every float."""
+    """An integer too large for a float."""
 
     def __str__(self):
         return "huge"
@@ -58,7 +58,7 @@ def test_refuses_bad_values_in_one_sentence(cls, p):
     sentence = rf"^{cls.__name__}\({p.name}=.*\): {p.name} must be {re.escape(rule(p))}\.$"
     bad = ["nope", -1, None, True, float("nan"), float("inf"), [], HUGE]
     if isinstance(p.default, int):
-        assert getattr(cls(**{p.name: bad.pop()}), p.name) == HUGE  # a whole number is a whole number
+        assert getattr(cls(**{p.name: bad.pop()}), p.name) == HUGE  # an integer of any size is valid
     for value in bad:
         with pytest.raises(ParameterError, match=sentence):
             cls(**{p.name: value})
@@ -134,7 +134,7 @@ def test_normaliser_is_pure_and_treats_rows_alone_where_it_says_so(n, dtype, awk
 def test_the_graph_of_a_normaliser_is_right(n, dtype, awkward):
     g, X = Graph(), awkward[0].astype(dtype)
     result = n.graph(g, "x", dtype)
-    assert (n.use == "") <= np.array_equal(n.apply(X), X), "without a word nothing is done"
+    assert (n.use == "") <= np.array_equal(n.apply(X), X), "a normaliser without a description must not change rows"
     if result is not None:
         (found,) = run(g, {"x": X}, [result])
         np.testing.assert_allclose(found, n.apply(X), rtol=1e-5, atol=1e-6)

@@ -140,7 +140,7 @@ def test_digits_is_whole_and_stratified(part):
     assert np.ptp(share) < 0.01
 
 
-PARTIAL = {  # rows of the packs that hold a part of the published set
+PARTIAL = {  # numbers of rows of the packs that hold a part of the published set
     "cifar10": (1500, 500),
     "svhn": (1500, 500),
     "mnistm": (1500, 500),
@@ -152,7 +152,7 @@ PARTIAL = {  # rows of the packs that hold a part of the published set
 @pytest.fixture
 def real_home(tmp_path, monkeypatch):
     if not (SHARED / "data").is_dir():
-        pytest.skip("the real data do not lie beside the project")
+        pytest.skip("the real data are not next to the project")
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     (tmp_path / "data").symlink_to(SHARED / "data")
 
@@ -161,7 +161,7 @@ def real_home(tmp_path, monkeypatch):
 @pytest.mark.parametrize("part", datasets.SPLITS)
 def test_real_data(name, part, real_home):
     if name == "imagenet":
-        pytest.skip("ImageNet does not lie beside the project")
+        pytest.skip("ImageNet is not next to the project")
     split, record = datasets.load(name, part), datasets.record(name)
     check_split(split, record, name, part)
     rows = PARTIAL.get(name, (record.train, record.test))

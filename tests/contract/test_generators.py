@@ -1,4 +1,4 @@
-"""One contract, every generator: if it says X, then Y."""
+"""The contract that every generator must fulfil."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_k_is_an_upper_bound(g, awkward):
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_state_is_as_the_layout_says(g, dtype, awkward):
-    """Also after rows came one by one or many at once; without a layout, finite numbers are all that is asked."""
+    """Also after adding one row or many rows. Without a layout, values must only be finite."""
     parts = classes_of(awkward, dtype)
     states = [g.summarise(X, fresh()) for X in parts]
     states += [g.extend(s, X[:1], fresh()) for s, X in zip(states, parts)]
@@ -92,7 +92,7 @@ def test_extending_leaves_the_old_state_and_is_exact_where_documented(g, awkward
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
 def test_proxies_are_points_where_it_says_so(g, awkward):
-    """A point made from rows lies in the box around them, and moves with them."""
+    """A proxy that is a point lies in the bounding box of its rows and moves with them."""
     X = awkward[0][1:29].astype(np.float64)
     if g.points:
         (P,), (shifted,) = (g.proxies([g.summarise(rows, fresh())]) for rows in (X, X + 100))
@@ -102,13 +102,13 @@ def test_proxies_are_points_where_it_says_so(g, awkward):
             np.testing.assert_allclose(shifted, P + 100, atol=1e-8)
     else:
         box = [np.abs(p).max() for p in g.proxies([g.summarise(rows, fresh()) for rows in (X, X + 100)])]
-        assert box[1] < 100, "these move with the rows: they are points"
+        assert box[1] < 100, "proxies that move with the rows are points"
 
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mass_and_spread_are_what_they_say(g, dtype, awkward):
-    """Every row belongs to the proxy nearest to it: counted and measured one by one."""
+    """Compared with assigning every row to its nearest proxy, one by one."""
     for X in classes_of(awkward, dtype):
         state = g.summarise(X, fresh())
         (P,) = g.proxies([state])

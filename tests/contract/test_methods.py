@@ -1,4 +1,4 @@
-"""The properties that make the classifier trustworthy, over compositions of discovered components."""
+"""Properties of the classifier for compositions of all discovered components: exact updates, consistent predictions."""
 
 from itertools import product
 
@@ -48,7 +48,7 @@ def data(dtype=np.float32, seed=3):
 
 
 def same(a, b):
-    """Bit for bit: classes, proxies and what they stand for, states, and therefore scores."""
+    """Assert that classes, proxies, states and scores of two models are bit-identical."""
     assert np.array_equal(a.classes_, b.classes_)
     for one, other in zip(a.proxies_, b.proxies_, strict=True):
         assert one.dtype == other.dtype
@@ -64,7 +64,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("parts", ALONE)
 def test_classes_may_come_in_any_order(parts):
-    """New classes by partial_fit, whatever the order, equal one fit, bit for bit."""
+    """Adding classes by partial_fit in any order equals one fit, bit for bit."""
     X, y, _ = data()
     whole = ImprintClassifier(**parts, random_state=7).fit(X, y)
     for order in (["emu", "cow", "ant", "bee", "dog"], ["bee", "dog", "emu", "ant", "cow"]):
@@ -76,7 +76,7 @@ def test_classes_may_come_in_any_order(parts):
 
 @pytest.mark.parametrize("parts", LEARNT)
 def test_classes_in_sorted_order_equal_one_fit(parts):
-    """Also with quantile: the reference is what was imprinted before."""
+    """Also with quantile normalisation, whose reference is the classes imprinted before."""
     X, y, _ = data()
     whole = ImprintClassifier(**parts, random_state=7).fit(X, y)
     first = np.isin(y, ["ant", "bee"])
@@ -150,10 +150,10 @@ def scores_of(clf, Q):
 
 @pytest.mark.parametrize("aggregator", DECIDERS)
 def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
-    """Classes come, go, grow and come back between predictions; the answer is always that of a fresh model."""
+    """Add, forget, extend and re-add classes between predictions; predictions always equal those of a new model."""
     monkeypatch.setattr(
         "imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 5
-    )  # so that a handful of proxies is corrected, not solved again
+    )  # so that small systems are updated, not solved again
     X, y, Q = data(np.float64)
     parts = dict(generator="kmeans(k=4)", aggregator=aggregator, random_state=7)
     clf, rows = ImprintClassifier(**parts).fit(X[y < "cow"], y[y < "cow"]), {}
@@ -180,7 +180,7 @@ def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
 
 
 def test_a_head_never_changes():
-    """Whoever holds one may go on reading it: what is learnt from it later leaves no trace in it."""
+    """A head is immutable: heads derived from it later do not change it."""
     X, y, Q = data()
     method = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
     first = Head(method, 0, X.dtype).learn(X[y < "cow"], y[y < "cow"])
@@ -238,7 +238,7 @@ def test_more_classes_than_a_byte_counts(classes):
 
 
 def test_an_aggregator_sees_rows_as_queries_will_be():
-    """`max` measures scores in units of a query of usual length: as they come, not as rows were before generation."""
+    """`max` scales scores by the mean length of rows normalised with `norm_inf`, not with `norm_pre`."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 5)) + 4, np.arange(60) % 3
     for pre, inf in (("l2", "none"), ("none", "l2"), ("l2", "l2"), ("none", "none")):

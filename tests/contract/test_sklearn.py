@@ -1,4 +1,4 @@
-"""scikit-learn's own battery for every aggregator and the kinds of generators, and a count that it ran."""
+"""scikit-learn's estimator checks for every aggregator and kind of generator, and a count of the checks that ran."""
 
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -22,7 +22,7 @@ AT_LEAST = 50  # checks; scikit-learn 1.6 has more
 
 
 def expected_failures(estimator):
-    """Checks that contradict the definition of a method, and why."""
+    """Checks that contradict the definition of a method, with the reason."""
     failures = {}
     if not str(estimator.aggregator).startswith("kernel") and estimator.norm_post != "quantile":
         why = "a class is decided by its best proxies, however many rows they represent"

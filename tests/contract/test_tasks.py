@@ -13,7 +13,7 @@ from imprint.tasks import Chain, family, resolve
 
 LABELS = np.random.default_rng(0).integers(0, 100, 3000).astype(np.uint8)
 CLASSES = tuple(range(100))
-SETTINGS = {  # where the defaults alone are no task
+SETTINGS = {  # for tasks that need parameters
     "classes": [{"labels": (7, 0, 3)}],
     "d_in_1": [{}, {"d": 3, "i": 4}, {"d": 10, "kind": "sequential"}, {"d": 2, "labels": 3, "pool": 6, "seed": 1}],
 }
@@ -95,7 +95,7 @@ def test_queries_keep_all_rows_of_the_same_labels(task):
 
 
 def test_part_of_the_data_is_mapped_as_the_whole(task):
-    """A split that lacks classes must not change what the others are called."""
+    """A split without some classes must not change the labels of the others."""
     part = LABELS[LABELS < 50]
     rows, labels = task.queries().select(part, classes=CLASSES)
     mapping = task.mapping(CLASSES)

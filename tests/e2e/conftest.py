@@ -1,4 +1,4 @@
-"""A browser, and a Ray cluster of two nodes on this machine, each of which can be killed like a failing machine."""
+"""Fixtures: a browser, and a Ray cluster of two nodes on this machine that can be killed separately."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def children_receive_sigint():
 
 @pytest.fixture(scope="module")
 def browser_page(tmp_path_factory):
-    """A page in a headless browser that the tests of a module share."""
+    """A headless browser page, shared by the tests of a module."""
     with chromium(tmp_path_factory.mktemp("browser")) as page:
         yield page
 
@@ -76,7 +76,7 @@ class Cluster:
         return [p.read_text()[-2000:] for p in sorted(self.folder.glob("node*.log"))]
 
     def kill(self, node):
-        """All processes of a node at once, as when a machine goes down."""
+        """Kill all processes of a node at once, like a machine failure."""
         for pid in sorted(int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
             with suppress(ProcessLookupError):
                 if os.getsid(pid) == node.pid:
@@ -88,9 +88,9 @@ class Cluster:
 def cluster(tmp_path, monkeypatch):
     import ray
 
-    short = Path(f"/tmp/r{os.getpid()}")  # sockets live in it, and their paths must be short
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a token in the home folder would bind the nodes but not us
-    with FileLock(Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"):  # two clusters would want the same ports
+    short = Path(f"/tmp/r{os.getpid()}")  # for sockets, whose paths must be short
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # the nodes would use a token in the home folder
+    with FileLock(Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"):  # two clusters would use the same ports
         short.mkdir()
         made = Cluster(short)
         monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")

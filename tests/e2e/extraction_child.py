@@ -1,7 +1,7 @@
-"""A process that extracts and may be killed: `python extraction_child.py STORE LOG PAUSE [ENGINE]`.
+"""Child process for kill tests; it extracts embeddings: `python extraction_child.py STORE LOG PAUSE [ENGINE]`.
 
-Each batch that is embedded adds a line to LOG: its digest and the session that computed it, which on a Ray cluster
-tells the node. PAUSE seconds pass in each, so that there is something to kill.
+Each embedded batch adds a line to LOG: its digest and the session that computed it, which identifies the node of a
+Ray cluster. Each batch takes at least PAUSE seconds, so that a kill can interrupt it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""No page violates a rule of axe: wide and narrow, light and dark, in a real browser."""
+"""No page violates an accessibility rule of axe: wide and narrow, light and dark, in a real browser."""
 
 import subprocess
 import sys
@@ -64,7 +64,7 @@ def files(tmp_path_factory):
 
 
 def violations(page, axe, width, scheme):
-    """What axe finds on the page that is open."""
+    """The violations that axe finds on the open page."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -88,7 +88,7 @@ def test_every_tab_of_the_page_of_serve(page, axe, files, serving):  # noqa: F81
         page.type("#try-file", str(files / "data" / "one" / "1.png"))
         page.find("#winner")
         for look in LOOKS:
-            for tab in TABS[1:] if look[0] > 1000 else TABS:  # wide, trying is next to every tab
+            for tab in TABS[1:] if look[0] > 1000 else TABS:  # on wide screens, "Try it" is next to every tab
                 page.driver.execute_script(f"document.getElementById('tab-{tab}').click()")
                 assert violations(page, axe, *look) == [], (tab, look)
         page.click("#tab-examples")

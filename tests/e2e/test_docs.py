@@ -1,10 +1,10 @@
-"""The README and the docs are run, page by page, each in a folder of its own.
+"""Run the README and the docs page by page, each in its own folder.
 
-- A `python` or `yaml` block whose first line is a comment with a path is written to that file. Where the path begins
-  with `src/`, the folder becomes a copy of the project, and commands that follow use it.
+- A `python` or `yaml` block whose first line is a comment with a path is written to that file. If the path begins with
+  `src/`, the folder becomes a copy of the project, and the following commands use it.
 - Every other `python` block is executed; the blocks of a page share their names.
-- In a `console` block every line after `$ ` is run; what stands below it is what it must print. Words must be equal,
-  numbers within a tenth, and `...` stands for anything.
+- In a `console` block, every line after `$ ` is run, and the lines below it are its expected output. Words must be
+  equal, numbers must agree within 10 %, and `...` matches anything.
 - `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`,
   `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and
   `new.csv` are made-up messages.
@@ -74,7 +74,7 @@ def write(place, body):
 
 
 def paint(folder):
-    """Forty pictures each of three digits, twelve of a fourth, and a new one."""
+    """Save forty pictures of each of three digits, twelve of a fourth, and a new picture."""
     digits = load_digits()
     pictures = (digits.images * 15.9375).round().astype(np.uint8)
 
@@ -94,7 +94,7 @@ def paint(folder):
 
 
 def tabulate_digits(folder, digits):
-    """Pixels as embeddings: 64 numbers a row."""
+    """Write tables of digits with their pixels as embeddings: 64 numbers per row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -113,7 +113,7 @@ def tabulate_digits(folder, digits):
 
 
 def write_mails(folder):
-    """Messages to a shop, made up: three kinds, a fourth that comes later, and new ones."""
+    """Write made-up messages to a shop: three classes, a fourth class for later, and new messages."""
     head, *lines = (ROOT / "tests" / "e2e" / "mails.csv").read_text("utf-8").splitlines()
     later = [line for line in lines if line.endswith(",account")]
     new = ["text", "My order is still not here", "The lamp is gorgeous", "Give me back my money please"]
@@ -123,7 +123,7 @@ def write_mails(folder):
 
 
 def copy_project():
-    """The parts of the project that a new component meets."""
+    """Copy the parts of the project that a new component needs."""
     shutil.copytree(Path(imprint.__file__).parent, "src/imprint")
     shutil.copytree(ROOT / "tests" / "contract", "tests/contract")
     for name in ("pyproject.toml", "tests/conftest.py"):
@@ -131,9 +131,9 @@ def copy_project():
 
 
 def alike(expected, printed):
-    """Whether two outputs have the same words, and numbers that differ by less than a tenth, or by 3 units.
+    """Whether two outputs have the same words, and numbers that differ by less than 10 % or by at most 3.
 
-    Where the page leaves something out (`...`), the numbers before that are compared.
+    If the page has an ellipsis (`...`), only the numbers before it are compared.
     """
     words = [NUMBER.sub("0", text) for text in (expected, printed)]
     if not doctest.OutputChecker().check_output(*words, SOFT):
@@ -141,12 +141,12 @@ def alike(expected, printed):
     shown = [float(n.replace(",", "")) for n in NUMBER.findall(expected.partition("...")[0])]
     there = [float(n.replace(",", "")) for n in NUMBER.findall(printed)]
     if "..." in expected:
-        shown = shown[:-1]  # the last one may be cut off: 9...
+        shown = shown[:-1]  # the last number may be truncated: 9...
     return np.allclose(shown, there[: len(shown)], rtol=0.1, atol=3)
 
 
 def check(command, expected):
-    """Run one command. Those that would install or build are only looked up."""
+    """Run one command and compare its output. For `make`, only check that the target exists."""
     program, *words = shlex.split(command, comments=True)
     if program == "make":
         assert words[0] in TARGETS, command

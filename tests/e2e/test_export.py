@@ -1,4 +1,4 @@
-"""Exported models on a thousand real pictures, run as somebody without imprint runs them."""
+"""Exported models on a thousand real pictures, run without imprint."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def own_place(tmp_path, monkeypatch):
 
 
 def outputs(path, **inputs):
-    """What ONNX Runtime gives, sixty-four rows at a time."""
+    """The outputs of ONNX Runtime, in batches of 64 rows."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     ((name, rows),) = inputs.items()
     names = ["scores", "probabilities"]
@@ -42,7 +42,7 @@ def outputs(path, **inputs):
 
 
 def equal(model, path, pictures):
-    """The graph and the library say the same of every picture."""
+    """Assert that the graph and the library give the same predictions and probabilities."""
     scores, probabilities = outputs(path, pictures=np.stack([model.backbone.prepare(p) for p in pictures]))
     rows = model.look(pictures)
     np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(rows))
@@ -78,13 +78,13 @@ def test_a_network_with_floats_and_channels_first(shared_folder):
 
 @pytest.fixture(params=["efficientnet_lite0", "tinynet"])
 def network(request):
-    """One that sees the middle of a picture, and one that sees all of it."""
+    """A network that crops the centre of a picture, and one that uses the whole picture."""
     return request.param
 
 
 @pytest.fixture
 def photos(tmp_path, network):
-    """Digits as picture files, grey and coloured, not all square, and a model of them."""
+    """Digits as picture files, grey and coloured, not all square, and a model fitted on them."""
     split = datasets.load("digits", "test")
     for i in range(60):
         folder = tmp_path / "photos" / f"digit {split.labels[i]}"

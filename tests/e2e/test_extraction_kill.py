@@ -1,4 +1,4 @@
-"""Ten kills in a row, each at a random moment: the finished store is the undisturbed one, byte for byte."""
+"""Ten kills at random moments: the finished store equals that of an undisturbed run, byte for byte."""
 
 import random
 import signal
@@ -29,7 +29,7 @@ def finish(folder, pause=0):
 
 
 def embedded(folder):
-    """The digests of the batches that were embedded, as often as they were."""
+    """The digests of all embedded batches, with repetitions."""
     return (folder / "log").read_text().split()[::2]
 
 
@@ -50,7 +50,7 @@ def test_ten_kills_leave_no_trace(folders):
             assert child.wait(60) == -signal.SIGKILL, "it finished before it was killed"
     assert finish(folder) == expected
     assert len(set(embedded(folder))) == BATCHES
-    assert len(embedded(folder)) <= BATCHES + KILLS  # each kill costs one batch at most, the one in hand
+    assert len(embedded(folder)) <= BATCHES + KILLS  # each kill repeats at most one batch
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one child")

@@ -1,4 +1,4 @@
-"""The paths of four newcomers, as scripts, run from an installed wheel in a folder of their own."""
+"""Scripts of four typical new users, run from an installed wheel in separate folders."""
 
 import os
 import subprocess
@@ -33,9 +33,9 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(built, tmp_path_factory) -> dict[str, str]:
-    """Environment variables of a fresh virtual environment: the wheel inside, other packages from the tests' own.
+    """Environment variables of a new virtual environment with the wheel; other packages come from the test environment.
 
-    numba is not found there: a newcomer without the extra `fast` has none, and it would compile every loop anew.
+    numba is hidden: new users without the extra `fast` do not have it, and it would compile every loop again.
     """
     place = tmp_path_factory.mktemp("installed") / "venv"
     call(sys.executable, "-m", "venv", "--without-pip", place)
@@ -53,7 +53,7 @@ def installed(built, tmp_path_factory) -> dict[str, str]:
 
 @pytest.fixture
 def place(installed, tmp_path) -> dict:
-    """A folder and a home of one's own."""
+    """An empty folder and home."""
     home = str(tmp_path / "home")
     (tmp_path / "here").mkdir()
     return {"cwd": tmp_path / "here", "env": {**installed, "IMPRINT_HOME": home, "HOME": home}}

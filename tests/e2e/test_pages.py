@@ -1,4 +1,4 @@
-"""The pages of `evaluate` and `check` in a real browser, where there is one."""
+"""The pages of `evaluate` and `check` in a real browser, if there is one."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def browser(browser_page):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Both pages of a folder with a wrong label, a copy, and a class whose name is markup."""
+    """Both pages for a folder with a wrong label, a duplicate, and a class whose name is markup."""
     folder = tmp_path_factory.mktemp("pages")
     save_patterns(folder / "data", ["one", "two", HOSTILE.replace("/", "")], 12)
     with pytest.MonkeyPatch.context() as patch:

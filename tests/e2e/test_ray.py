@@ -1,4 +1,4 @@
-"""A study on a Ray cluster of two nodes on this machine, one of them killed on the way: the same table."""
+"""A study on a Ray cluster of two nodes on this machine, one of which is killed during the run: the same table."""
 
 import shutil
 import socket
@@ -43,7 +43,7 @@ def repeatable(folder):
     return STUDY.results(folder).drop_columns(list(MEASUREMENTS))
 
 
-@pytest.mark.filterwarnings("default")  # ray's own
+@pytest.mark.filterwarnings("default")  # warnings of ray
 def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
     run(STUDY, tmp_path / "local", source=packs, workers=1)
     seen = []
@@ -66,12 +66,12 @@ def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
     assert repeatable(tmp_path / "ray").equals(repeatable(tmp_path / "local"))
 
 
-@pytest.mark.filterwarnings("default")  # ray's own
+@pytest.mark.filterwarnings("default")  # warnings of ray
 def test_a_failing_unit_is_recorded_with_its_reason(packs, cluster, tmp_path):
     folder = shutil.copytree(packs.folder, tmp_path / "packs")
 
     def progress(p):
-        (folder / "d-two.npz").unlink(missing_ok=True)  # planned, and gone when its units are evaluated
+        (folder / "d-two.npz").unlink(missing_ok=True)  # exists when planned, deleted when its units are evaluated
 
     summary = run(STUDY, tmp_path / "ray", source=Packs(str(folder)), engine="ray", progress=progress)
     assert (summary.computed, summary.failed) == (summary.experiments * 7 // 8, summary.experiments // 8)

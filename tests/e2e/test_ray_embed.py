@@ -1,4 +1,4 @@
-"""Embeddings computed by a Ray cluster of two nodes: killed here and there, and byte for byte those of one machine."""
+"""Embeddings from a Ray cluster of two nodes with killed processes: equal to those of one machine, byte for byte."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def start(store, log, engine="ray"):
 
 
 def lines(log):
-    """Digest and session of every batch that was embedded."""
+    """Digest and session of every embedded batch."""
     return [tuple(line.split()) for line in log.read_text().splitlines()] if log.exists() else []
 
 
@@ -51,13 +51,13 @@ def store_bytes(folder):
     return {p.name: p.read_bytes() for p in done.iterdir()}
 
 
-@pytest.mark.filterwarnings("default")  # ray's own
+@pytest.mark.filterwarnings("default")  # warnings of ray
 def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path):
     with start(tmp_path / "one machine", tmp_path / "log0", "local") as child:
         assert child.wait(120) == 0
     store, kept = tmp_path / "cluster", 0
 
-    for engine in ("local", "ray"):  # one goes on where the other stopped
+    for engine in ("local", "ray"):  # the second continues where the first stopped
         log, before = tmp_path / f"log of {engine}", kept
         with start(store, log, engine) as child:
             wait_for(40 if engine == "local" else 60, log, child)
@@ -78,11 +78,11 @@ def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path
     second = lines(tmp_path / "log2")
     assert {int(session) for _, session in second} == {node.pid for node in cluster.nodes}
     digests = [digest for digest, _ in second]
-    assert set(digests) == {digest for digest, _ in lines(tmp_path / "log0")[kept:]}  # what the first had not kept
-    assert len(digests) <= BATCHES - kept + AHEAD  # and again only what was with the killed node
+    assert set(digests) == {digest for digest, _ in lines(tmp_path / "log0")[kept:]}  # not stored before
+    assert len(digests) <= BATCHES - kept + AHEAD  # only the batches of the killed node are repeated
 
 
-@pytest.mark.filterwarnings("default")  # ray's own
+@pytest.mark.filterwarnings("default")  # warnings of ray
 def test_the_command_writes_the_same_file(cluster, tmp_path):
     rng = np.random.default_rng(0)
     for i in range(150):

@@ -1,4 +1,4 @@
-"""A model gives the same answer through every interface, to 1e-6, on 100 real inputs of each kind."""
+"""A model gives the same predictions through every interface, to 1e-6, on 100 real inputs of each kind."""
 
 import csv
 import json
@@ -88,7 +88,7 @@ def test_texts(mails, tmp_path):
 
 
 def terminal(model, data, folder, classes):
-    """What `imprint predict --json` prints."""
+    """The output of `imprint predict --json`."""
     out = folder / "answers.json"
     with out.open("w") as f, redirect_stdout(f), suppress(SystemExit):
         main(["predict", str(model), str(data), "--json", "--top", str(classes)])
@@ -96,7 +96,7 @@ def terminal(model, data, folder, classes):
 
 
 def agree(told, classes, P, known):
-    """Probabilities by class, and p-values, of the terminal's answers."""
+    """Assert that the probabilities and p-values in the terminal output agree with the expected ones."""
     place = {str(label): c for c, label in enumerate(classes.tolist())}
     assert len(told) == len(P)
     for answer, row, p_value in zip(told, P, known):

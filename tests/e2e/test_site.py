@@ -34,7 +34,7 @@ def test_every_public_name_has_an_example_that_runs():
     api = GENERATE["api"]
     for module in api["MODULES"]:
         examples = api["read_examples"](module)
-        assert set(examples) <= set(api["public"](module)), "an example of what is not there"
+        assert set(examples) <= set(api["public"](module)), "an example of a name that does not exist"
         for name, found in api["public"](module).items():
             called = inspect.isclass(found) or inspect.isfunction(found)
             assert not called or ">>>" in (inspect.getdoc(found) or "") or name in examples, f"{module}.{name}"

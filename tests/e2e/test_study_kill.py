@@ -1,4 +1,4 @@
-"""Kill a study at random moments; what it leaves is whole, and the end is the same table, bit for bit."""
+"""Kill a study at random moments: its files are intact, and the final table is the same, bit for bit."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ from imprint.study.store import Store
 
 KILLS = 20
 STUDY = Study(
-    backbones=list("abcdefgh"),  # many units, for a kill to hit between two of them
+    backbones=list("abcdefgh"),  # many units, so that kills fall between two of them
     datasets=["one", "two"],
     tasks=["all", "even"],
     seeds=[1, 2],
@@ -68,7 +68,7 @@ def work(packs, folder):
     run(STUDY, folder, source=source(packs), workers=1)
 
 
-@pytest.mark.timeout(900)  # twenty times what a busy machine needs for a start
+@pytest.mark.timeout(900)  # for twenty starts on a busy machine
 def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
     expected, seconds = undisturbed
     context = multiprocessing.get_context("forkserver")
@@ -89,14 +89,14 @@ def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
                 while child.is_alive() and len(Store(folder).shards()) == stored:
                     time.sleep(0.001)
             if child.is_alive():
-                with suppress(ProcessLookupError):  # it ended just now
+                with suppress(ProcessLookupError):  # it has just finished
                     os.kill(child.pid, signal.SIGKILL)
                     kills += 1
             child.join()
             if child.exitcode == 0:
                 break
             assert child.exitcode == -signal.SIGKILL
-            found = [pq.read_table(p).num_rows for p in Store(folder).shards()]  # whole, whatever happened
+            found = [pq.read_table(p).num_rows for p in Store(folder).shards()]  # readable after every kill
             halves += 0 < sum(found) < len(expected)
         assert child.exitcode == 0
         assert repeatable(folder).equals(expected)

@@ -1,4 +1,4 @@
-"""Aggregators and normalisers against loops, and against scikit-learn's k-NN."""
+"""Aggregators and normalisers compared with plain loops, and with scikit-learn's k-NN."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_uniform_votes_break_ties_by_the_nearest(m):
 
 
 def test_one_vote_per_class_is_not_always_class_zero():
-    """With k = 1 and m = C every class has one vote; the published code then always answers class 0."""
+    """With k = 1 and m = C every class has one vote; the published code then always predicts class 0."""
     P = Proxies(np.eye(3), np.arange(3), np.ones(3), np.zeros(3))
     S = scores("nearest(m=3, weighting='uniform')", np.eye(3), P)
     assert S.argmax(axis=1).tolist() == [0, 1, 2]
@@ -117,7 +117,7 @@ def test_all_with_kernel_is_sklearns_kernel_ridge(noise, gamma):
 
 
 def test_kernel_is_the_stated_formula():
-    """Clusters of rows as observations: noise falls with mass and grows with spread."""
+    """Proxies are noisy observations: the noise decreases with mass and increases with spread."""
     P, Q, C = problem(seed=6, n=90)
     clf = ImprintClassifier(norm_pre="none", generator="kmeans(k=4)", norm_post="none", norm_inf="none", random_state=0)
     W, labels, mass, spread = clf.set_params(aggregator="kernel").fit(P.weights, P.labels).proxies_

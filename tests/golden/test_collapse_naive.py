@@ -1,4 +1,4 @@
-"""Every metric against a restatement by plain loops and l x l matrices."""
+"""Every metric compared with plain loops and l x l matrices."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def test_nc1_is_the_trace_with_the_pseudo_inverse(sizes, width):
 
 
 def published_nc1(X, y):
-    """What the published code computes, in float32: samples weigh equally in h_G, class means lose h_G."""
+    """The published computation in float32: class means are centred by the mean of all samples, samples are not."""
     classes, width = np.unique(y), X.shape[1]
     X = X.astype(np.float32)
     centre = X.mean(axis=0)
@@ -127,7 +127,7 @@ def test_nc3_and_nc4_by_loops():
 
 
 def test_legacy_nc1_drops_directions_as_a_float32_pseudo_inverse_does():
-    """One direction of Sb is below l times the float32 epsilon: the published value leaves it out, ours does not."""
+    """One direction of Sb is below l times the float32 epsilon: the published value omits it, ours does not."""
     X, y = data(9, [30, 30, 30], 4)
     means = np.stack([X[y == c].mean(axis=0) for c in range(3)])
     thin = np.array([[5.0, 0, 0, 0], [-5, 0, 0, 0], [0, 1e-3, 0, 0]])

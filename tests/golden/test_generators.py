@@ -1,4 +1,4 @@
-"""Every generator against a plain re-statement of its definition: loops and full matrices."""
+"""Every generator compared with a plain implementation of its definition: loops and full matrices."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_kmedoids_cannot_be_improved_by_any_swap():
 
 
 def test_alternate_is_the_search_of_that_name_and_fasterpam_is_no_worse():
-    """The tests of the search itself compare it with the published iteration."""
+    """The tests of the search compare it with the published iteration."""
     X, k = rows(50, 3, seed=4), 5
     medoids = alternate(Pairwise(X), k, np.ones(len(X)))[0]
     assert np.array_equal(made(f"kmedoids(k={k}, method='alternate')", X), X[medoids])
@@ -123,7 +123,7 @@ def test_least_squares_by_samples_is_ridge_regression():
 
 
 def test_k_least_squares_solves_jointly_over_clusters():
-    """Take the clusters k-means finds; every one is a class in the formula above."""
+    """Every k-means cluster is a class in the least-squares formula."""
     groups, reg, k = classes((60, 40)), 0.05, 3
     clusters = []
     for label, X in enumerate(groups):
@@ -136,7 +136,7 @@ def test_k_least_squares_solves_jointly_over_clusters():
     g = generators.family.resolve(f"k_least_squares(k={k}, reg={reg})")
     found = np.concatenate(g.proxies([g.summarise(x, class_rng(0, label)) for label, x in enumerate(groups)]))
     assert len(found) == len(W)
-    for w in W:  # in whatever order the clusters come
+    for w in W:  # clusters may be in any order
         assert np.abs(found - w).max(axis=1).min() < 1e-8
 
 
@@ -158,7 +158,7 @@ def test_random_with_enough_k_is_all():
 
 
 def test_extended_kmeans_counts_and_measures_every_row_that_ever_came():
-    """A row belongs to its old centre, and that to the new centre nearest to it: the sums over rows are exact."""
+    """Old rows follow their old centre to the nearest new centre; mass and spread are exact for this assignment."""
     g, X, more = generators.family.resolve("kmeans(k=3)"), rows(60, 4, seed=3), rows(25, 4, seed=8) + 1
     old = g.summarise(X, np.random.default_rng(1))
     new = g.extend(old, more, np.random.default_rng(1))

@@ -1,4 +1,4 @@
-"""Accuracies of the published code on real embeddings, reproduced."""
+"""Reproduce the accuracies of the published code on real embeddings."""
 
 import json
 
@@ -27,7 +27,7 @@ METHODS = {
 
 
 def within(name: str) -> float:
-    """How far from the published runs, in points: seeds differ, and so do random numbers."""
+    """Tolerance in percentage points; random generators differ by seeds and random numbers."""
     if name.startswith(("random", "fps")):
         return 3.0
     return 0.6 if "means" in METHODS[name] or "k_least" in METHODS[name] else 0.02

@@ -1,4 +1,4 @@
-"""Numbers that others have published or computed, and cases their programs are known to get wrong."""
+"""Published p-values and ranks, and cases in which other programs are known to be wrong."""
 
 import csv
 import os
@@ -34,7 +34,7 @@ K_MEANS_ON_RESNET18 = [  # accuracy for k = 1, 2, 5, 10 on fourteen tasks, publi
 @pytest.mark.parametrize(
     ("lost", "published"),
     [
-        (0, 7.105427357601002e-15),  # 48 instances of 48 won
+        (0, 7.105427357601002e-15),  # all 48 instances won
         (5, 7.105427357601002e-14),
         (9, 2.3447910280083306e-13),
         (24, 5.4143356464919634e-12),
@@ -96,7 +96,7 @@ def test_untied_data_agree_with_scikit_posthocs():
 
 
 def test_tied_data_are_exact_where_a_peer_turns_to_the_normal_approximation():
-    """Beyond 13 instances scipy, and what calls it, leaves the exact test at the first zero or tie."""
+    """Beyond 13 instances, scipy uses the normal approximation if there is a zero or a tie."""
     first, second = [1, 0, 0, 0] * 5, [0, 0, 0, 0] * 4 + [0, 0, 0, 1]
     one_of_six_the_other_way = 2 * (1 + 6) / 2**6  # by hand: six ties, one of them lost
     assert wilcoxon(first, second) == one_of_six_the_other_way
@@ -105,12 +105,12 @@ def test_tied_data_are_exact_where_a_peer_turns_to_the_normal_approximation():
 
 
 def fixed_alpha(result):
-    """A peer's rule under the name of Holm: every one-sided p against alpha / (methods - 1)."""
+    """The rule that another program calls Holm: every one-sided p against alpha / (methods - 1)."""
     return [pair.p / 2 <= result.alpha / (len(result.names) - 1) for pair in result.pairs]
 
 
 def test_one_fixed_alpha_is_not_holm():
-    """One method stands out, seven are alike; how often is any two of the seven told apart by mistake?"""
+    """One method is better, seven are equal: the rate of false positives among the seven."""
     rng, repeats = np.random.default_rng(5), 200
     mistakes = {"holm": 0, "fixed": 0}
     for _ in range(repeats):
@@ -123,7 +123,7 @@ def test_one_fixed_alpha_is_not_holm():
 
 
 def spectral_p(difference):
-    """The exact p by another road: the null distribution is the inverse transform of a product of cosines."""
+    """The exact p by another method: the null distribution is the inverse Fourier transform of a product of cosines."""
     ranks = 2 * scipy.stats.rankdata(np.abs(difference))[difference != 0].astype(float)
     seen, whole = ranks[difference[difference != 0] > 0].sum(), int(ranks.sum())
     angle = 2j * np.pi * np.arange(whole + 1) / (whole + 1)

@@ -1,4 +1,4 @@
-"""Tags on real texts: the figures of docs/tags.md."""
+"""Tags on real texts: the figures in docs/tags.md."""
 
 import pytest
 from sklearn.metrics import average_precision_score, f1_score

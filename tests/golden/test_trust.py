@@ -1,4 +1,4 @@
-"""What calibrated models say of themselves, on real embeddings: the figures of docs/trust.md."""
+"""Estimates of calibrated models on real embeddings: the figures in docs/trust.md."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_estimates_agree_with_measurements_on_real_embeddings(shared_folder):
     assert mean["error"] <= 2.5
     assert mean["error"] < mean["error before"]
     assert abs(mean["expected"] - mean["true"]) <= 1.5
-    assert mean["apart"] <= 2.5  # 700 answers vary by 1.4, 2,100 new rows by 0.8
+    assert mean["apart"] <= 2.5  # standard errors: 1.4 for 700 predictions, 0.8 for 2,100 new rows
     assert 3.5 <= mean["known refused"] <= 6.5
     assert all(1 <= values["known refused"] <= 10 for values in found.values())
     assert np.mean([values["auroc"] for pack, values in found.items() if pack.startswith(FOUR)]) >= 78

@@ -23,7 +23,7 @@ def sources(*patterns: str) -> list[Path]:
 
 
 def test_no_other_place_says_how_to_install():
-    """Sentences of the program come from `core.extras`, and none names the distribution of another project."""
+    """All install messages come from `core.extras`, and none names the distribution of another project."""
     found = {}
     for path in sources("src/**/*.py"):
         lines = [line for line in path.read_text().splitlines() if SENTENCE.search(line)]
@@ -101,7 +101,7 @@ def test_a_command_imports_no_more_than_it_needs(words, absent, tmp_path, monkey
         Imprinter("tinynet").fit((pictures, ["a", "a", "b", "b"])).save("m.imprint")
         Image.fromarray(pictures[0]).save("p.png")
         Image.fromarray(pictures[1]).save("known.png")
-        main(["predict", "m.imprint", "known.png"])  # so that its embedding is remembered
+        main(["predict", "m.imprint", "known.png"])  # so that its embedding is cached
     code = (
         f"import sys; from imprint.cli import main; code = main({words});"
         f"print(sorted(set({sorted(absent)}) & sys.modules.keys()), file=sys.stderr); sys.exit(code)"
@@ -113,7 +113,7 @@ def test_a_command_imports_no_more_than_it_needs(words, absent, tmp_path, monkey
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the resource module is POSIX")
 def test_a_list_takes_little_time():
-    """Less than 0.4 s of CPU time on an idle machine; a crowded one is given twice that."""
+    """Less than 0.4 s of CPU time on an idle machine; the limit is twice that for busy machines."""
     import resource
 
     used = []

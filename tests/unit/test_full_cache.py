@@ -1,4 +1,4 @@
-"""A disk that takes no more where packs are unpacked, as the system itself says it: by a limit on the size of files."""
+"""A full disk under the cache of unpacked packs, simulated by a limit on file sizes."""
 
 import signal
 import sys
@@ -16,7 +16,7 @@ X, Y = np.random.default_rng(0).normal(size=(36, 5)).astype(np.float32), np.repe
 
 @pytest.fixture
 def room():
-    """Limit what a file of this process may hold."""
+    """A function that limits the size of files of this process."""
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -26,7 +26,7 @@ def room():
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS ends the process instead")
 @pytest.mark.parametrize("size", [0, 100, 200, 500, 800])
 def test_a_full_disk_under_the_cache_is_one_sentence(tmp_path, room, size):
-    """However much fits: nothing half written is taken for whole, and with room again it works."""
+    """At any limit, no partial file is used, and the next call with enough space succeeds."""
     write_pack(tmp_path / "a-one.npz", X, Y, X[:6], Y[:6])
     packs = Packs(str(tmp_path), str(tmp_path / "cache"))
     room(size)

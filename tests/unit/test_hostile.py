@@ -1,4 +1,4 @@
-"""A sample of `make hostile`, and the trials that once failed."""
+"""A sample of `make hostile`, and trials that failed in earlier versions."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""`benchmarks/resnet50*.py`: what can be checked without the published weights."""
+"""`benchmarks/resnet50*.py`: tests that do not need the published weights."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_convolution_holds_the_normalisation_behind_it_and_takes_rgb(tmp_path)
     shapes |= {f"bn_conv1/{part}": (4,) for part in ("gamma", "beta", "moving_mean", "moving_variance")}
     tensors = {name: rng.uniform(0.5, 2, shape).astype("<f4") for name, shape in shapes.items()}
     content = b"".join(t.tobytes() for t in tensors.values())
-    for i, part in enumerate((content[:1000], content[1000:])):  # a tensor may lie across two shards
+    for i, part in enumerate((content[:1000], content[1000:])):  # a tensor may span two shards
         (tmp_path / f"shard{i}").write_bytes(part)
     weights = [{"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in shapes.items()]
     layers = [{"config": {"name": "conv1"}}, {"config": {"name": "bn_conv1", "epsilon": 0.01}}]

@@ -37,7 +37,7 @@ def test_no_file_is_longer_than_250_lines():
 
 
 def test_no_function_has_more_than_8_parameters():
-    """Except commands, whose parameters are the options of a person, and Triton programs, which take only scalars."""
+    """Except commands, whose parameters are command-line options, and Triton programs, which take only scalars."""
     long = []
     for path, node in nodes(ast.FunctionDef, ast.AsyncFunctionDef):
         if path.parts[0] == "cli" or is_triton(node):

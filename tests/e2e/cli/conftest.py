@@ -1,4 +1,4 @@
-"""A folder of pictures, and the command line as a user calls it."""
+"""Fixtures: a folder of pictures, and the command line as a user calls it."""
 
 import os
 import subprocess
@@ -14,18 +14,18 @@ from imprint.cli import main
 
 SHADES = {"dark": 20, "middle": 120, "light": 230}
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
-"""Pixels and nearest means: fast, and right on shades of grey."""
+"""Pixels and nearest means: fast, and accurate on shades of grey."""
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
     err: str
 
     def refused(self, *parts: str) -> None:
-        """Exit code 2, nothing on standard output, and at the end one sentence that says all of `parts`."""
+        """Assert exit code 2, no standard output, and an error of one sentence that contains all `parts`."""
         assert (self.code, self.out) == (2, "")
         *notes, line = self.err.splitlines()
         assert not any(note.startswith("Error: ") for note in notes)
@@ -52,7 +52,7 @@ def paint():
 
 @pytest.fixture(autouse=True)
 def own_place(tmp_path, monkeypatch):
-    """A home and a working folder of the test's own."""
+    """A separate home and working folder for each test."""
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
@@ -84,7 +84,7 @@ def imprint(capsys):
 
 @pytest.fixture
 def start():
-    """Start a command in a process of its own, with one thread per library; or `code` that calls `main`."""
+    """Start a command in a new process, with one thread per library; or run `code` that calls `main`."""
     running = []
 
     def call(*args: object, code: str | None = None, **options) -> subprocess.Popen:

@@ -67,7 +67,7 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, ph
     assert str(picture) in imprint("predict", model, picture).out
     folder = imprint("predict", model, photos).out
     assert "dark/1.png" in folder
-    assert str(photos) not in folder  # relative to what was given
+    assert str(photos) not in folder  # relative to the given folder
     folders = imprint("predict", model, photos / "dark", photos / "light").out
     assert "\ndark/1.png" in folders
     assert "\nlight/1.png" in folders
@@ -181,7 +181,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/svg+xml") == 4  # three figures and the icon
-    assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
+    assert "http" not in page.replace("http://www.w3.org", ""), "the page loads nothing from elsewhere"
     assert "$" not in page
 
 

@@ -18,7 +18,7 @@ PATTERNS = {
 
 
 def draw(root, labels, n=5, first=0):
-    """Noisy stripes, one folder per direction: pixels tell them apart whatever their brightness."""
+    """Noisy stripes, one folder per direction; pixels separate the directions at any brightness."""
     for label in labels:
         (root / label).mkdir(parents=True, exist_ok=True)
         for i in range(first, first + n):
@@ -29,7 +29,7 @@ def draw(root, labels, n=5, first=0):
 
 
 def held(page):
-    """The data that a page holds."""
+    """The data embedded in a page."""
     text = page.read_text("utf-8")
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 

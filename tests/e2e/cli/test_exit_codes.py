@@ -1,4 +1,4 @@
-"""0 done, 1 some inputs failed, 2 wrong usage or input, 130 interrupted: for every command there is."""
+"""Exit codes of every command: 0 success, 1 some inputs failed, 2 wrong usage or input, 130 interrupted."""
 
 import signal
 import sys
@@ -18,7 +18,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a 
 
 
 class Words(NamedTuple):
-    """A command that can be done, and one that is wrong by what it names."""
+    """Arguments with which a command succeeds, and arguments that are wrong."""
 
     done: list[str]
     wrong: list[str]
@@ -44,10 +44,10 @@ COMMANDS = {
     "list": Words(["generators"], ["generators", "--measure"]),
     "demo": Words(["--seeds", "2"], ["--out", "photos/dark/0.png"]),
 }
-ENDLESS = {"serve"}  # it is done when it is interrupted, and says so
-LONG = {"demo"}  # done with exit code 0 in test_commands.py, once being enough
+ENDLESS = {"serve"}  # it runs until it is interrupted
+LONG = {"demo"}  # slow; test_commands.py tests exit code 0
 INPUTS = ("fit", "add", "predict", "evaluate", "check", "suggest", "embed", "collapse")
-"""The commands that go on without the inputs that cannot be read."""
+"""The commands that skip inputs which cannot be read."""
 EVERY = pytest.mark.parametrize("name", COMMANDS)
 
 AT_WORK = """
@@ -82,12 +82,12 @@ def place(tmp_path, model, imprint):
 
 
 def kept(place):
-    """What is in every file of a folder, the cache apart."""
+    """The content of every file of a folder, except the cache."""
     return {p: p.read_bytes() for p in place.rglob("*") if p.is_file() and "home" not in p.parts and p.name != ".lock"}
 
 
 def test_every_command_is_tried():
-    """Every command and sub-command, found and not listed; all others of this file go over the list above."""
+    """COMMANDS, which the other tests use, contains every command and sub-command that exists."""
     found = set()
     for name in SUMMARIES:
         found |= {f"{name} {inner}" for inner in getattr(load_command(name), "commands", {})} or {name}
@@ -140,10 +140,10 @@ def test_inputs_that_cannot_be_read_are_one(imprint, place, photos, name):
     assert done.code == 1
     assert "bad.png" in done.out + done.err
     if name == "predict":
-        assert "dark" in done.out, "the others are answered"
+        assert "dark" in done.out, "the other inputs are predicted"
         assert imprint("predict", "model.imprint", photos / "dark" / "bad.png")[:2] == (1, "")
     if name == "fit":
-        assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0, "the model of the others"
+        assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0, "the model of the other inputs"
 
 
 def test_an_experiment_that_fails_is_one(tmp_path, capsys):
@@ -200,7 +200,7 @@ def test_interrupted_while_embedding_is_130(paint, tmp_path, start, finish):
 
 @POSIX
 def test_interrupted_while_it_starts_is_130(start, finish):
-    """The first Ctrl-C may come before a command has read its words."""
+    """Ctrl-C may arrive before a command has parsed its arguments."""
     first = "import sys, signal\nfrom imprint.cli import main\nimport typer\ndel sys.modules['typer']\n"
     hook = "sys.addaudithook(lambda event, args: event == 'import' and args[0] == 'typer' and signal.raise_signal(2))\n"
     assert finish(start("list", code=f"{first}{hook}sys.exit(main())")) == (130, "", "Stopped.\n")

@@ -1,4 +1,4 @@
-"""The everyday path on real pictures: FashionMNIST as PNG files, TinyNet, the real entry point."""
+"""A typical session on real pictures: FashionMNIST as PNG files, TinyNet, the real entry point."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""What belongs to somebody else is not overwritten, and what was mistyped is named."""
+"""Commands do not overwrite files that imprint did not write, and suggest corrections of mistyped names."""
 
 import json
 

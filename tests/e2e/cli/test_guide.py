@@ -1,4 +1,4 @@
-"""The page on the command line: its commands run."""
+"""The commands on the documentation page about the command line run."""
 
 import re
 import shlex

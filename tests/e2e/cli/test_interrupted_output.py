@@ -1,4 +1,4 @@
-"""Careless users whose writing fails for real, is interrupted, or goes where it must not."""
+"""Output that fails, is interrupted, or would replace other files."""
 
 import signal
 import sys
@@ -18,13 +18,13 @@ RAW = ("--backbone", "raw", "--recipe", "qi2018")
 
 @pytest.fixture
 def model(imprint, photos) -> Path:
-    """A model of one proxy per class, which every format can hold."""
+    """A model with one proxy per class, which every export format supports."""
     assert imprint("fit", photos, "-o", "model.imprint", *RAW).code == 0
     return photos.parent / "model.imprint"
 
 
 def small_files() -> None:
-    """In the child: no file may grow beyond four kilobytes, as on a disk that is nearly full."""
+    """Limit file sizes to four kilobytes in the child process, to simulate a nearly full disk."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -34,7 +34,7 @@ def small_files() -> None:
 @pytest.mark.parametrize("words", [["add", "model.imprint", "more"], ["forget", "model.imprint", "dark"]])
 def test_no_room_for_the_changed_model(imprint, model, paint, tmp_path, start, finish, words):
     paint(tmp_path / "more", ["dark"], first=50)
-    assert imprint("embed", "more", "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are there already
+    assert imprint("embed", "more", "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are cached already
     before, names = model.read_bytes(), sorted(p.name for p in tmp_path.iterdir())
     done = finish(start(*words, preexec_fn=small_files))
     assert (done.code, done.out) == (2, "")
@@ -87,7 +87,7 @@ def test_an_export_never_replaces_anything_else(imprint, model, tmp_path):
     imprint("export", model, "--to", "numpy").refused("it exists and is not an exported model; choose another name")
     assert (tmp_path / "model.npz").read_bytes() == b"my own arrays"
     assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0
-    assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0, "its own kind it may replace"
+    assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0, "it may replace earlier exports"
 
 
 def test_a_model_from_another_backbone_is_not_joined_to_this_one(imprint, model, tmp_path):
@@ -136,7 +136,7 @@ def test_many_files_that_are_not_pictures_are_named_and_counted(imprint, photos)
 def test_embed_replaces_only_what_embed_wrote(imprint, photos, tmp_path):
     command = ("embed", photos, "-b", "raw", "-o", "a.npz")
     assert imprint(*command).code == 0
-    assert imprint(*command).code == 0  # its own
+    assert imprint(*command).code == 0  # it replaces its own file
     for content in (b"thesis", {"data": np.arange(3)}, {"train": np.zeros((2, 2)), "train_labels": np.arange(2)}):
         if isinstance(content, bytes):
             (tmp_path / "a.npz").write_bytes(content)

@@ -1,4 +1,4 @@
-"""What a careless user does: one sentence each, and nothing is lost."""
+"""Invalid usage gets an error of one sentence, and no data are lost."""
 
 import errno
 import os
@@ -118,7 +118,7 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
         return real(path, *args, **options)
 
     before = model.read_bytes()
-    assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are there already
+    assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are cached already
     monkeypatch.setattr(os, "open", denied)
     imprint("fit", photos, "-o", "new.imprint", *RAW).refused("Cannot write new.imprint: Permission denied")
     imprint("forget", model, "dark").refused("Cannot write", "Permission denied")
@@ -188,7 +188,7 @@ def test_an_option_without_its_value_is_wrong_usage(imprint, photos, text):
 
 
 def test_names_are_printed_as_they_are(imprint, paint, tmp_path):
-    """Neither markup nor an emoji: the suggested command must work when it is copied."""
+    """Brackets and `:name:` are not markup or emoji: the suggested command must work when it is copied."""
     photos = paint(tmp_path / "photos", ["dark", "light"])
     (photos / "dark").rename(photos / ":cat:")
     (photos / "light").rename(photos / "[red]")

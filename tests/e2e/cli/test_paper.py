@@ -28,7 +28,7 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     assert own[0] == own[2] == "not testable here"  # eight instances are too few for ten significant pairs
     assert own[1] in {"holds", "does not hold"}
     assert own[3] == "not testable here"  # on these packs the oracle is no better than one mean per class
-    assert {c["study"] for c in made["claims"]} == {"table1"}  # nothing else was run, so nothing else is named
+    assert {c["study"] for c in made["claims"]} == {"table1"}  # claims of other studies are not listed
     text = (tmp_path / "page" / "results.md").read_text()
     assert "# Table 1 of the paper" in text
     assert "paper/all" not in text
@@ -42,7 +42,7 @@ def test_several_runs_make_one_page(imprint, packs, tmp_path):
     made = imprint("study", "report", tmp_path / "one", tmp_path / "two", "--to", tmp_path / "page")
     assert f"the results on {packs.name} 2 support" in made.err
     page = (tmp_path / "page" / "results.html").read_text()
-    assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need nothing more
+    assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need the same experiments
     (tmp_path / "none").mkdir()
     assert "no study of the paper" in imprint("study", "report", tmp_path / "one", tmp_path / "none").err
     imprint("study", "report", tmp_path / "one", tmp_path / "two" / ".." / "one").refused("a folder is given twice")

@@ -12,7 +12,7 @@ TERMINALS = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals
 
 
 def on_a_terminal(words: list[str], **env: str) -> str:
-    """What a command writes to a terminal, both streams together."""
+    """The combined output of a command on a terminal."""
     import pty
 
     ours, theirs = pty.openpty()

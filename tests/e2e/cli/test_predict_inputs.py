@@ -1,4 +1,4 @@
-"""What `imprint predict` takes its arguments for, and what it writes about them."""
+"""How `imprint predict` interprets its arguments, and what it writes."""
 
 import csv
 import io
@@ -99,7 +99,7 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
     done = imprint("predict", "m.imprint", photos, "--unknown", "1")
     (line, *_) = [line for line in done.out.splitlines() if "none of these (closest: light)" in line]
-    assert "%" not in line.split("(closest: light)")[1].split("dark")[0], "no probability of a class that was rejected"
+    assert "%" not in line.split("(closest: light)")[1].split("dark")[0], "a rejected input has no probability"
     assert "known: conformal p-value" in done.err
 
 

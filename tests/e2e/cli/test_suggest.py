@@ -1,4 +1,4 @@
-"""`imprint suggest`, and what `imprint fit` says about a pool."""
+"""`imprint suggest`, and the suggestions of `imprint fit` for a pool."""
 
 import csv
 import io

@@ -80,7 +80,7 @@ def test_evaluate_and_its_page(fitted, imprint, tmp_path):
     assert "Mean average precision" in (tmp_path / "page.html").read_text()
     shown = imprint("evaluate", "m.imprint", test, "--separator", "|").out
     assert shown.startswith(f"Mean average precision {100 * result['mean_average_precision']:.1f} %, macro F1")
-    assert imprint("evaluate", "m.imprint", test).code == 0  # `a|b` is one label then, which the model does not have
+    assert imprint("evaluate", "m.imprint", test).code == 0  # `a|b` is then one label, which the model does not have
 
 
 def test_add_forget_card_and_check(fitted, imprint, tmp_path):

@@ -1,4 +1,4 @@
-"""Whatever a label or a file is called, a terminal only shows it."""
+"""Control characters in labels and file names are escaped on terminals."""
 
 import io
 import json
@@ -40,7 +40,7 @@ def test_commands_escape_what_a_terminal_would_obey(evil, imprint):
         assert not set(OBEYED) & set(done.out + done.err), words
         assert "\\x1b" in done.out + done.err or words[0] == "export"
     (answer,) = json.loads(imprint("predict", model, picture, "--json").out)
-    assert {g["label"] for g in answer["top"]} == {EVIL, "dog"}, "programs get the very label"
+    assert {g["label"] for g in answer["top"]} == {EVIL, "dog"}, "programs get the exact label"
 
 
 def test_data_are_escaped_for_people_and_exact_for_programs(monkeypatch):

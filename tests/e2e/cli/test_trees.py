@@ -1,4 +1,4 @@
-"""Trees of classes in the terminal: nested folders, levels, nodes in the place of 'none of these', forgetting."""
+"""Trees of classes in the terminal: nested folders, levels, nodes instead of 'none of these', forgetting."""
 
 import csv
 import io

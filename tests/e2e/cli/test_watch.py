@@ -1,4 +1,4 @@
-"""`imprint watch`, and drift on the standard input of `imprint predict`."""
+"""`imprint watch`, and drift in a stream on the standard input of `imprint predict`."""
 
 import io
 import json
@@ -21,7 +21,7 @@ CODE = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
 
 @pytest.fixture
 def stripes(tmp_path):
-    """Fifty pictures unlike shades of grey."""
+    """Fifty pictures of stripes, out of distribution for a model of grey shades."""
     folder = tmp_path / "stripes"
     folder.mkdir()
     for i in range(50):
@@ -66,7 +66,7 @@ def test_a_file_is_classified_once_it_has_stopped_growing(model, paint, tmp_path
     watcher = _Watcher(loaded, DriftMonitor.of(loaded.state.head), tmp_path / "new", json=False)
     for written, lines in ((content[:40], 0), (content, 0), (content, 1), (content, 0)):
         path.write_bytes(written)
-        os.utime(path, (1_000, 1_000))  # clocks of file systems may be coarse
+        os.utime(path, (1_000, 1_000))  # file times may be coarse
         watcher.classify(settled=True)
         assert len(capsys.readouterr().out.splitlines()) == lines
 

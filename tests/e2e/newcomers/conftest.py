@@ -1,3 +1,3 @@
-"""The files here are scripts; `test_newcomers.py` runs them."""
+"""The files in this folder are scripts, which `test_newcomers.py` runs."""
 
 collect_ignore_glob = ["*.py"]

@@ -1,4 +1,4 @@
-"""An engineer who adds classes on a small device: one thread, a few pictures, no training, a head to ship."""
+"""Add classes on a small device: one thread, a few pictures, no training, and an exported head."""
 
 import time
 
@@ -31,7 +31,7 @@ assert np.array_equal(model.classifier.proxies_.weights[:8], before), "known cla
 export_file("model.imprint", "head.npz", "numpy")
 pictures, labels = some(range(10), start=SHOTS)
 embeddings = model.look(pictures).X
-with np.load("head.npz") as head:  # what the device computes: one division, one product
+with np.load("head.npz") as head:  # the device computes one division and one product
     unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
     answers = head["classes"][(unit @ head["weights"].T).argmax(axis=1)]
 assert np.array_equal(answers, model.predict(pictures))

@@ -8,7 +8,7 @@ from imprint.generators._base import PerClassGenerator
 
 @dataclass(frozen=True, kw_only=True)
 class Median(PerClassGenerator):
-    """The median of every coordinate of the class's embeddings; more rows of a class stand beside the old median."""
+    """The coordinate-wise median of the class's embeddings; for additional rows, the old median counts as one row."""
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {"rows": np.median(X, axis=0, keepdims=True).astype(X.dtype)}

@@ -1,4 +1,4 @@
-"""Make what somebody with a folder of pictures has: scanned digits as PNG files, one sub-folder per class."""
+"""Create a folder of pictures: scanned digits as PNG files, one sub-folder per class."""
 
 from pathlib import Path
 

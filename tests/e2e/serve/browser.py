@@ -1,4 +1,4 @@
-"""A headless Chromium, from Debian's packages `chromium` and `chromium-driver`, and pictures to show to it."""
+"""A headless Chromium, from Debian's packages `chromium` and `chromium-driver`, and test pictures."""
 
 import shutil
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ PATIENCE = 60
 
 @contextmanager
 def chromium(folder, width=1280, height=900):
-    """A browser with its own profile and downloads; the test is skipped if there is none."""
+    """Start a browser with its own profile and downloads; skip the test if there is none."""
     webdriver = pytest.importorskip("selenium.webdriver")
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)")
@@ -45,13 +45,13 @@ def chromium(folder, width=1280, height=900):
 
 
 class Page:
-    """What a user does on the page: wait for elements, type and click."""
+    """User actions on the page: wait for elements, type and click."""
 
     def __init__(self, driver):
         self.driver = driver
 
     def wait(self, found, what):
-        """The first true result of a function; elements that are replaced or hidden meanwhile are looked for again."""
+        """Repeat a function until its result is true, and return it; missing and stale elements are retried."""
         from selenium.common import exceptions as e
         from selenium.webdriver.support.ui import WebDriverWait
 
@@ -95,13 +95,13 @@ class Page:
         self.wait(lambda: self.text(css) == wanted, f"{css} to say {wanted!r}")
 
     def keys(self, *keys):
-        """Press keys on whatever has the focus."""
+        """Press keys on the focused element."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver).send_keys(*keys).perform()
 
     def chord(self, held, key):
-        """Press a key while another is held."""
+        """Press a key while another is held down."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
@@ -114,7 +114,7 @@ class Page:
         self.type(f"{column(label)} input[type=file]", "\n".join(map(str, files)))
 
     def complaints(self):
-        """The messages of the browser's console, without the refusals of bad uploads, which are expected."""
+        """Messages in the browser console, except expected ones about rejected uploads."""
         return [e["message"] for e in self.driver.get_log("browser") if "status of 4" not in e["message"]]
 
 
@@ -132,7 +132,7 @@ def save_coloured(path, colour, rng):
 
 
 def save_patterns(folder, labels, n):
-    """Save n pictures of each class, one of them once more in the second class under the name wrong.png."""
+    """Save n pictures of each class, and a copy of one from the first class as wrong.png in the second class."""
     rng = np.random.default_rng(0)
     for c, label in enumerate(labels):
         (folder / label).mkdir(parents=True)

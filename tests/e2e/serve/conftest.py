@@ -1,4 +1,4 @@
-"""`imprint serve` as a process of its own, as a person starts it."""
+"""`imprint serve` in a new process, started as a user does it."""
 
 import http.client
 import json
@@ -39,7 +39,7 @@ class Server:
 
 @pytest.fixture
 def serving(tmp_path):
-    """Start servers on a folder; they end with the test."""
+    """Start servers on a folder; they are stopped after the test."""
 
     @contextmanager
     def start(*words, folder=tmp_path / "room"):

@@ -120,7 +120,7 @@ def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(ser
         page.wait(lambda: not any(v.get_property("srcObject") for v in page.all("#stage video")), "the camera to end")
         assert page.complaints() == []
         number = int(page.text(f"{column('ball')} .count"))
-        page.click("#undo")  # one hold, one step
+        page.click("#undo")  # holding the button once is one undo step
         page.until_text(f"{column('ball')} .count", "0")
         assert number >= 3
 
@@ -141,7 +141,7 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
         tab_to("#new-class")
         page.keys("red", enter)
         page.find(column("red"))
-        page.add("red", files["red"][:3])  # the file chooser itself is the system's
+        page.add("red", files["red"][:3])  # the file chooser belongs to the operating system
         page.until_text(f"{column('red')} .count", "3")
         tab_to(f"{column('red')} .thumb")
         page.keys("\ue017")

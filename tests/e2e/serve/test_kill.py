@@ -1,4 +1,4 @@
-"""`kill -9` at any moment while pictures arrive: nothing acknowledged is lost, and the model is the right one."""
+"""`kill -9` at random moments during uploads: no acknowledged change is lost, and the model is correct."""
 
 import http.client
 import io
@@ -24,7 +24,7 @@ def picture(seed):
 
 
 def send(server, counter, acknowledged, rng):
-    """Add pictures, and now and then move, rename or undo, until the server dies; note what it has acknowledged."""
+    """Add pictures and sometimes move one, until the server dies; record the acknowledged pictures."""
     while True:
         seed = next(counter)
         try:
@@ -35,7 +35,7 @@ def send(server, counter, acknowledged, rng):
                 status, raw = server.ask("POST", f"/api/items?label={LABELS[seed % 3]}&name={seed}.png", picture(seed))
                 if status == 201:
                     acknowledged[json.loads(raw)["id"]] = f"{seed}.png"
-        except (OSError, http.client.HTTPException):  # also an answer of which only a part came
+        except (OSError, http.client.HTTPException):  # includes incomplete responses
             return
 
 

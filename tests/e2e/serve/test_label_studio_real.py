@@ -1,4 +1,4 @@
-"""`imprint serve --label-studio` with the real Label Studio, where its command is installed."""
+"""`imprint serve --label-studio` with the real Label Studio, if it is installed."""
 
 import json
 import os
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 class Studio:
-    """The interface for programs of a Label Studio."""
+    """A client for the API of Label Studio."""
 
     def __init__(self, url):
         self.url = url
@@ -49,7 +49,7 @@ class Studio:
         return self.ask("POST", f"/api/projects/{project}/import", body, f"multipart/form-data; boundary={edge}")
 
     def predictions(self, project):
-        """Retrieve predictions of the newest version; the score and the class of every task by its number."""
+        """Retrieve predictions of the newest version: score and class by task number."""
         everything = {"selectedItems": {"all": True, "excluded": []}}
         self.ask("POST", f"/api/dm/actions?id=retrieve_tasks_predictions&project={project}", everything)
         found = {}
@@ -68,7 +68,7 @@ def studio(tmp_path):
         return
     port = "8123"
     environment = {**os.environ, "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true", "COLLECT_ANALYTICS": "false"}
-    environment["USE_DEFAULT_BANNED_SUBNETS"] = "false"  # else it refuses backends on this machine
+    environment["USE_DEFAULT_BANNED_SUBNETS"] = "false"  # otherwise it refuses backends on this machine
     environment["LABEL_STUDIO_BASE_DATA_DIR"] = str(tmp_path / "studio")
     user = ["--username", "a@example.com", "--password", "secret-pass-1", "--user-token", KEY]
     with open(tmp_path / "studio.log", "wb") as log:

@@ -1,4 +1,4 @@
-"""A person labels a folder of unlabelled pictures in a real browser."""
+"""Label a folder of unlabelled pictures in a real browser."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ COLOURS = {"red": 0, "blue": 2, "green": 1}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Thirty pictures of three colours, whose names tell which."""
+    """Thirty pictures of three colours, with the colour in the file name."""
     rng = np.random.default_rng(0)
     for i in range(30):
         kind = list(COLOURS)[i % 3]

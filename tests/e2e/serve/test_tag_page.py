@@ -1,4 +1,4 @@
-"""A model of tags in a real browser: it opens, answers with several labels, and shows the results of each label."""
+"""A model of tags in a real browser: import, predictions with several labels, results per label."""
 
 import numpy as np
 from PIL import Image

@@ -1,4 +1,4 @@
-"""Another address than this machine's own, over TLS."""
+"""Serving on a public address requires TLS."""
 
 import shutil
 import ssl
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate for localhost that signs itself, and its key."""
+    """A self-signed certificate for localhost, and its key."""
     if not shutil.which("openssl"):
         pytest.skip("needs openssl to make a certificate")
     paths = tmp_path / "certificate.pem", tmp_path / "key.pem"

@@ -31,7 +31,7 @@ def test_recent_times_are_weekdays_and_earlier_ones_are_dates():
 
 
 def test_exchangeable_inputs_seldom_give_an_alarm():
-    """At most 5 % of streams; of 40 streams of 2,000 inputs, 6 or more would be very unlikely."""
+    """At most 5 % of streams give an alarm; 6 or more of 40 streams of 2,000 inputs are very unlikely."""
     streams = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

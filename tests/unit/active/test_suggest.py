@@ -20,7 +20,7 @@ def blobs(n=300, d=8, seed=0):
 
 
 def reference(X, n, labelled=(), weights=None, noise=0.1):
-    """The rule as the formula states it: a dense covariance that is rewritten at every step."""
+    """The query strategy by its formula: a dense covariance that is updated at every step."""
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     scale = 2 * ((X * X).sum(1).mean() - (X.mean(0) ** 2).sum())
     V = np.exp(-np.square(X[:, None] - X).sum(2) / scale)
@@ -118,7 +118,7 @@ def test_a_large_pool_is_sampled(monkeypatch):
 
 
 def test_targets_and_candidates_may_differ(monkeypatch):
-    """The sums over targets are exact, also for candidates that are not targets."""
+    """The sums over targets are exact, including candidates that are not targets."""
     monkeypatch.setattr("imprint.active.suggestions.TARGETS", 30)
     pool = PreparedPool(blobs(80)[0])
     X = pool.unit.astype(np.float64)

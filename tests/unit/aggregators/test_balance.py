@@ -1,4 +1,4 @@
-"""`kernel(balance=...)`: classes of few rows next to classes of many."""
+"""`kernel(balance=...)`: classes with few rows next to classes with many rows."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_scores_are_multiplied_by_a_power_of_the_share_also_after_changes():
 
 
 def test_a_file_written_before_balance_answers_as_it_did():
-    """Texts in such files lack the parameter; it is then 0, whatever the default is today."""
+    """The aggregator in such files has no balance; it is then 0, not the current default."""
     X, y = rows_of([40, 5, 20])
     head = Head(Method.of(**PARTS, aggregator="kernel(balance=0)"), 0, "float64").learn(X, y)
     document, arrays = head_to_parts(head)

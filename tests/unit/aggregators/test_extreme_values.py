@@ -1,4 +1,4 @@
-"""Extreme rows: every answer is that of long double, or the rows are refused in one sentence."""
+"""Extreme rows: every prediction equals that in long double arithmetic, or the rows are refused in one sentence."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ AGGREGATORS = ("max", "nearest(m=1)", "nearest(m=3)", "nearest(m=3, metric='manh
 
 
 def rows(rng, shape, scale, dtype, width=6):
-    """Rows of three classes with something extreme about them, and queries."""
+    """Rows of three classes with extreme values, and queries."""
     y = np.repeat([0, 1, 2], [20, 20, 6])
     centres = 3 * rng.normal(size=(3, width))
     X, Q = centres[y] + rng.normal(size=(46, width)), centres[rng.integers(3, size=40)] + rng.normal(size=(40, width))
@@ -53,7 +53,7 @@ def reference(head, X, y, Q):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("aggregator", AGGREGATORS)
 def test_no_wrong_class(aggregator, dtype):
-    """400 comparisons for each: 40 queries, 5 scales, 4 shapes, 2 generators, halved where rows are refused."""
+    """Up to 40 queries for each of 5 scales, 4 shapes and 2 generators; rows that are refused are skipped."""
     rng, answered = np.random.default_rng(0), 0
     for scale in SCALES[dtype]:
         for shape in SHAPES:
@@ -93,7 +93,7 @@ def test_max_refuses_scores_that_underflow():
     head = Head(method, 0, "float32").learn(X, y)
     with pytest.raises(ParameterError, match=r"^max: the scores underflow float32; scale the rows up"):
         head.winners(Q)
-    assert head.winners(np.zeros((2, 6), dtype=np.float32)).tolist() == [0, 0]  # a zero query has no scores to lose
+    assert head.winners(np.zeros((2, 6), dtype=np.float32)).tolist() == [0, 0]  # zero scores are exact
 
 
 def test_doubt_of_nearest_is_between_0_and_1():

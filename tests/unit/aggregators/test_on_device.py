@@ -1,6 +1,6 @@
-"""A model whose rows are on a device keeps its linear system there: fit, add, forget, known and save.
+"""A model fitted on rows on a device keeps its linear system there: fit, add, forget, known and save.
 
-Without a GPU, tensors of the CPU take the same way.
+Without a GPU, CPU tensors use the same code.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def torchvision():
-    """torchvision, importable also where its operators were compiled for another torch (none is used here)."""
+    """Import torchvision, even if its operators were compiled for another torch (no test uses them)."""
     torch = pytest.importorskip("torch")
     try:
         import torchvision
@@ -17,5 +17,5 @@ def torchvision():
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         import torchvision
 
-        torchvision.operators_of_the_tests = library  # kept alive as long as the module
+        torchvision.operators_of_the_tests = library  # keep a reference for the lifetime of the module
     return torchvision

@@ -1,4 +1,4 @@
-"""Records, texts, preprocessing: what can be known of a backbone without running it."""
+"""Records, specifications and preprocessing of backbones, without running a network."""
 
 import json
 import pickle
@@ -235,10 +235,10 @@ RULES = [
 @pytest.mark.parametrize("values", RULES, ids=str)
 @pytest.mark.parametrize("shape", [(30, 700, 3), (900, 20, 3), (300, 200), (5, 5, 3)], ids=str)
 def test_bounded_steps_give_the_pixels_of_the_direct_ones(rng, monkeypatch, values, shape):
-    picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # no overshoot is clipped
+    picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # filters clip no value
     direct = rule.picture(picture).astype(int)
     monkeypatch.setattr(preprocess, "MAX_INTERMEDIATE_PIXELS", 0)
-    assert np.abs(rule.picture(picture) - direct).max() <= 2  # each of the two steps rounds
+    assert np.abs(rule.picture(picture) - direct).max() <= 2  # both steps round
 
 
 THIN = """

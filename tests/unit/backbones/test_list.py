@@ -1,4 +1,4 @@
-"""`imprint list backbones`: what people and programs see, and what it does not import."""
+"""`imprint list backbones`: its table, its JSON, and its imports."""
 
 import json
 import subprocess

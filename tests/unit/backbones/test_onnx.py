@@ -29,7 +29,7 @@ def pictures():
 
 
 def sidecar(folder, content, source=TINYNET):
-    """A copy of a model with a record beside it; the text that loads it."""
+    """Copy a model and write a record next to it; return the specification that loads it."""
     shutil.copy(source, folder / "m.onnx")
     (folder / "m.onnx.json").write_text(content if isinstance(content, str) else json.dumps(content))
     return f"onnx:{folder}/m.onnx"
@@ -180,7 +180,7 @@ def test_loading_and_running_prints_nothing(capfd, pictures):
 
 
 def external_model(folder, location, where):
-    """A model whose weights are in another file: at the top of the graph, in a node, a subgraph, a function; sparse."""
+    """A model with external data: as an initialiser (dense or sparse), in a node, a subgraph or a function."""
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
     weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [0.0])
@@ -225,13 +225,13 @@ RULE = {"size": 4, "layout": "NCHW", "dtype": "float32"}
 
 @pytest.mark.parametrize("where", ["initialiser", "sparse values", "sparse indices", "node", "subgraph", "function"])
 def test_weights_in_another_file_are_refused(tmp_path, monkeypatch, where):
-    """The fingerprint is that of the model file: other weights behind it would have the same one."""
+    """The fingerprint covers only the model file, so different external weights would have the same fingerprint."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.bin").write_bytes(bytes(8))
     for location in ("w.bin", "../w.bin", str(tmp_path / "w.bin")):
         with pytest.raises(FileError, match=r"m keeps its weights in another file \(external data\), which its finger"):
             load(external_model(tmp_path, location, where))
-    with pytest.raises(FileError, match="m is not a model ONNX Runtime can run: "):  # weights at an address in memory
+    with pytest.raises(FileError, match="m is not a model ONNX Runtime can run: "):  # external data at a memory address
         load(external_model(tmp_path, "*/_ORT_MEM_ADDR_/*", where))
 
 

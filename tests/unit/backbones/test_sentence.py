@@ -1,4 +1,4 @@
-"""Texts through sentence-transformers, with a small random model made here."""
+"""Texts through sentence-transformers, with a small random model created in the test."""
 
 import numpy as np
 import pytest

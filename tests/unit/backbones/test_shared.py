@@ -1,4 +1,4 @@
-"""The backbones on real pictures, against embeddings that other programs made of them."""
+"""The backbones on real pictures, compared with embeddings from other programs."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sounds: WAV files become frames; YAMNet hears a pitch."""
+"""Sounds: WAV files become frames; embeddings of YAMNet depend on pitch."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channel
     sound = modality("sound").read(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
     found = resampled(*sound)
     assert (found.dtype, len(found)) == (np.dtype(np.float32), SAMPLE_RATE // 2)
-    middle = slice(SAMPLE_RATE // 8, SAMPLE_RATE // 2 - SAMPLE_RATE // 8)  # the filter of a resampling blurs the ends
+    middle = slice(SAMPLE_RATE // 8, SAMPLE_RATE // 2 - SAMPLE_RATE // 8)  # the resampling filter blurs both ends
     np.testing.assert_allclose(found[middle], tone(0.5, SAMPLE_RATE)[middle], atol=0.02)
 
 
 def test_what_the_networks_rate_cannot_carry_is_filtered_out():
     kept, lost = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
     assert np.abs(kept).max() > 0.45
-    assert np.abs(lost[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # else it would be heard as 5,000
+    assert np.abs(lost[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # otherwise it would alias to 5,000 Hz
 
 
 @pytest.mark.parametrize("rate", [1, 999, 768_001, 2**32 - 1])
@@ -128,6 +128,6 @@ def test_a_folder_of_recordings_is_fitted_and_new_ones_are_classified(yamnet, tm
         model.predict([tmp_path / "sounds/low/broken.wav"])
     pairs = Imprinter().fit(([str(path) for path in new], list(kinds)))
     assert pairs.predict([tmp_path / "sounds/high/0.wav"]).tolist() == ["high"]
-    assert main(["fit", str(tmp_path / "sounds"), "-o", str(tmp_path / "m.imprint")]) == 1  # one was left out
+    assert main(["fit", str(tmp_path / "sounds"), "-o", str(tmp_path / "m.imprint")]) == 1  # one file was skipped
     assert main(["predict", str(tmp_path / "m.imprint"), *map(str, new), "--json"]) == 0
     assert [a["label"] for a in json.loads(capsys.readouterr().out)] == list(kinds)

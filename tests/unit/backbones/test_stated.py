@@ -1,4 +1,4 @@
-"""What is known of a backbone before it is loaded: whether it is here, its fingerprint, the defaults."""
+"""Facts about a backbone before it is loaded: availability, fingerprint and defaults."""
 
 import hashlib
 import shutil
@@ -23,7 +23,7 @@ def test_shipped_weights_match_their_records_and_other_records_state_a_source(mo
     assert {n for n, address in fetched.items() if not address} == {
         "deit_tiny",
         "yamnet",
-    }  # these files are published nowhere
+    }  # these files are not published elsewhere
     with pytest.raises(
         FileError, match=r"mobilenet_v2 are missing: download https://.*\(4\.1 MB\); put the file at .*back"
     ):

@@ -1,4 +1,4 @@
-"""The sentence encoder that ships."""
+"""The sentence encoder that ships with the package."""
 
 from types import SimpleNamespace
 

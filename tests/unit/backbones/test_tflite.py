@@ -1,4 +1,4 @@
-"""TFLite files: a small quantised network made here, its pool read as the embedding."""
+"""TFLite files: a small quantised network created in the test, whose pooling output is the embedding."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def code(builtin):
 
 
 def network(input_type=schema.TensorType.UINT8):
-    """Pictures of 4 x 4 -> average pool -> reshape to [1, 3], which is right for one picture alone."""
+    """Pictures of 4 x 4 -> average pool -> reshape to [1, 3], which is valid for a single picture only."""
     graph, model, shape = schema.SubGraphT(), schema.ModelT(), schema.BufferT()
     shape.data = np.array([1, 3], np.int32).view(np.uint8)
     graph.tensors = [
@@ -84,7 +84,7 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
     out = b.embed(batch)
     want = (np.rint(batch.mean((1, 2))) - ZERO) * SCALE
     assert out.dtype == np.float32
-    assert np.abs(out - want).max() <= SCALE  # the runtime's own rounding of a half
+    assert np.abs(out - want).max() <= SCALE  # the runtime rounds halves differently
     assert np.array_equal(out % SCALE, np.zeros_like(out))
     assert np.array_equal(np.concatenate([b.embed(batch[i : i + 2]) for i in (0, 2, 4)]), out)
 

@@ -25,7 +25,7 @@ def rng():
 
 
 def random_state(network):
-    """Values for every parameter and buffer of a network that has no memory yet."""
+    """Random values for every parameter and buffer of a network on the meta device."""
     torch.manual_seed(0)
     empty = network.state_dict().items()
     return {
@@ -286,4 +286,4 @@ def test_cuda_in_mixed_precision_agrees_with_cpu(torchvision, rng, name):
     cosine = (out * want).sum(1) / np.linalg.norm(out, axis=1) / np.linalg.norm(want, axis=1)
     assert out.dtype == np.float32
     assert cosine.min() > 0.999
-    assert on_cpu.fingerprint != on_cuda.fingerprint  # embeddings of another precision have another address
+    assert on_cpu.fingerprint != on_cuda.fingerprint  # embeddings of another precision have another cache key

@@ -113,7 +113,7 @@ def test_pictures_and_names_share_one_space(spec):
     assert (names.shape, names.dtype) == ((3, WIDTH), np.float32)
     np.testing.assert_allclose(names[0], names[2], atol=1e-6)
     assert np.abs(names[0] - names[1]).max() > 1e-4
-    assert np.linalg.norm(names, axis=1).max() <= 1 + 1e-6  # a mean of unit rows
+    assert np.linalg.norm(names, axis=1).max() <= 1 + 1e-6  # mean of unit vectors
 
 
 def test_a_name_is_the_mean_of_its_templates(spec, monkeypatch):
@@ -153,7 +153,7 @@ def test_the_fingerprint_follows_the_weights(spec):
 
 
 def test_a_model_can_be_loaded_for_another_device(spec, monkeypatch):
-    """Its width is that of a first text, which must be on the device where the model is; `meta` replaces a GPU."""
+    """The width is measured by embedding a text, which must be on the device of the model; `meta` replaces a GPU."""
     from imprint.backbones import backbone as base
     from imprint.backbones.adapters import clip, open_clip
 

@@ -1,4 +1,4 @@
-"""A model that knows how good it is: exact under every change, careful with little, the same wherever it is asked."""
+"""Calibration: exact after every change, conservative with few rows, the same through every interface."""
 
 import pickle
 from dataclasses import replace
@@ -25,7 +25,7 @@ EXACT = [KERNEL | dict(generator=g) for g in ("all", "mean", "random(k=4)")] + [
 
 
 def blobs(counts, d=8, apart=1.5, seed=0):
-    """Rows of overlapping classes, and as many new ones of each."""
+    """Rows of overlapping classes, and the same number of held-out rows."""
     rng = np.random.default_rng(seed)
     centres = apart * rng.normal(size=(len(counts), d))
     y = np.repeat([f"class {c}" for c in range(len(counts))], counts)
@@ -35,7 +35,7 @@ def blobs(counts, d=8, apart=1.5, seed=0):
 
 
 def same(a, b, Q, tolerance=0.0):
-    """Everything a calibrated model says about itself and about queries."""
+    """Assert that two models have the same calibration, probabilities and p-values."""
     one, other = a.head_.calibration, b.head_.calibration
     for name in ("temperature", "floor", "expected_accuracy", "expected_interval"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance)
@@ -59,7 +59,7 @@ def test_the_order_of_classes_does_not_matter_and_forgetting_is_exact(parts):
 
 @pytest.mark.parametrize("parts", EXACT, ids=lambda parts: parts["generator"])
 def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
-    """Also a class that first has one row, which one of the folds then does not know."""
+    """Includes a class that starts with one row, so that one fold model lacks the class."""
     X, y, Q = blobs([130, 40, 7])
     whole = ImprintClassifier(**parts, calibrate=True, random_state=1).fit(X, y)
     grown = ImprintClassifier(**parts, calibrate=True, random_state=1)
@@ -147,7 +147,7 @@ def test_scores_of_fold_models_are_raised_once_for_the_score_and_once_for_the_do
 
 
 def test_every_row_is_predicted_by_a_model_that_was_fitted_without_it():
-    """Labels of noise cannot be told by who has not seen them; who has seen them knows them by heart."""
+    """Random labels cannot be predicted on held-out rows; a model fitted on the rows would memorise them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 8)), rng.integers(0, 4, 400)
     clf = ImprintClassifier(generator="all", aggregator="nearest(m=1)", calibrate=True, random_state=0).fit(X, y)
@@ -334,7 +334,7 @@ def test_an_exported_model_gives_the_same_probabilities(aggregator, tmp_path):
 
 
 def test_temperature_and_floor_have_the_largest_posterior():
-    """Against a plain search over temperature and floor."""
+    """Compared with a grid search over temperature and floor."""
     X, y, _ = blobs([200] * 4, apart=0.5)
     answers = out_of_fold(Method.of(**KERNEL), 0, X, y)
     found = calibrate(answers)

@@ -1,4 +1,4 @@
-"""Copies, small samples, and what calibration costs."""
+"""Duplicates, small samples, and the cost of calibration."""
 
 import warnings
 
@@ -80,7 +80,7 @@ def test_each_kind_of_small_sample_has_its_sentence(rows, labels, says):
 
 
 def test_few_rows_are_assessed_without_bias():
-    """Two rows per class, where folds leave half of a class out; 30 draws of digits."""
+    """Two rows per class, so that folds leave out half of a class; 30 draws of digits."""
     gaps, covered = [], []
     for draw in range(30):
         rng = np.random.default_rng(draw)
@@ -107,7 +107,7 @@ def test_few_rows_do_not_make_probabilities_worse(rows):
 
 
 def test_near_copies_do_not_make_p_values_of_new_rows_small():
-    """Every training row has a near copy, new rows have none."""
+    """Every training row has a near duplicate, new rows have none."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 60)
     centres = rng.normal(size=(5, 8))
@@ -121,7 +121,7 @@ def test_near_copies_do_not_make_p_values_of_new_rows_small():
 
 
 def test_a_file_holds_every_row_once(tmp_path):
-    """Rows that are their own proxies, and folds as indices: no more than the rows and some bytes for each."""
+    """Rows are stored once, as proxies, and folds as indices: the size of the rows plus some bytes for each."""
     rng = np.random.default_rng(0)
     rows, y = rng.normal(size=(880, 256)).astype(np.float32), np.arange(880) % 22
     recipe("kernel", calibrate=True).fit(rows, y).save(tmp_path / "m")

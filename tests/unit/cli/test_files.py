@@ -1,4 +1,4 @@
-"""Copies of files in folders: complete, and never over another file."""
+"""Copies of files in folders are complete and never replace another file."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from imprint.core.errors import FileError
 
 @pytest.fixture
 def files(tmp_path):
-    """Two different files of one name."""
+    """Two different files with the same name."""
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "1.png").write_bytes(folder.encode())
@@ -26,7 +26,7 @@ def test_another_file_of_the_same_name_gets_a_number(files, tmp_path):
     out = tmp_path / "out" / "cat"
     assert copy_files([(name, out) for name in files]) == 2
     assert contents(out) == {"1.png": b"a", "1-1.png": b"b"}
-    assert copy_files([(name, out) for name in files]) == 0, "both are there"
+    assert copy_files([(name, out) for name in files]) == 0, "both files exist"
     assert contents(out) == {"1.png": b"a", "1-1.png": b"b"}
 
 

@@ -1,4 +1,4 @@
-"""Batches, workers and passes give what the whole gives."""
+"""Metrics from batches, workers and several passes equal those of all rows at once."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""The fit of gains to NC1, and the paper's figure."""
+"""The fit of gains to NC1, and the figure in the paper."""
 
 import csv
 import dataclasses

@@ -50,7 +50,7 @@ def test_a_class_that_doubles_another_lowers_the_rank(dtype, shift):
 
 
 def flat_in_float32():
-    """Four classes whose means lie in a plane, but for the rounding of float32 far from the origin."""
+    """Four classes whose means lie in a plane, except for float32 rounding far from the origin."""
     X, y = data(classes=3)
     between = (X[y == 0][:130] + X[y == 1][:130]) / 2
     X, y = np.concatenate([X, between]), np.concatenate([y, np.full(len(between), 3)])

@@ -1,4 +1,4 @@
-"""What must not change the metrics, and what the metrics are on perfect data."""
+"""Invariances of the metrics, and their values on fully collapsed data."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ METRICS = [nc1, cdnv, vci, lambda X, y: nc2(X, y).equinorm, lambda X, y: nc2(X, 
 
 @st.composite
 def labelled(draw):
-    """Classes that differ, each of one row or more."""
+    """Distinct classes, each with at least one row."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = draw(st.lists(st.integers(1, 12), min_size=2, max_size=6))
     width = draw(st.integers(2, 9))

@@ -1,4 +1,4 @@
-"""Bad input is refused in one sentence that shows the call."""
+"""Invalid input is refused in one sentence that shows the call."""
 
 import numpy as np
 import pytest

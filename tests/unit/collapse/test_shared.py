@@ -1,4 +1,4 @@
-"""Published-size embeddings of real data."""
+"""NC1 of real embeddings of published size."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files appear whole, with the permissions that the process's umask gives them, and the umask is never touched."""
+"""Files are written atomically, with the permissions of the umask of the process, which is never changed."""
 
 import os
 import stat

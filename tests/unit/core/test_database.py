@@ -1,4 +1,4 @@
-"""Databases: flipped bits, a full disk, two processes and a kill at any moment."""
+"""Databases: flipped bits, a full disk, two processes and kills at random moments."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def opened(path, **options):
 
 
 def contents(path, **options):
-    """The rows that pass their checksum, and whether some did not."""
+    """The rows with a valid checksum, and whether there are invalid rows."""
     database = opened(path, **options)
     try:
         rows = database.execute("SELECT * FROM rows ORDER BY key")

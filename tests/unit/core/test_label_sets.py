@@ -1,4 +1,4 @@
-"""Label sets: their texts, and the forms in which tags are given."""
+"""Label sets: their text form, and the accepted forms of tags."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ def test_a_label_set_survives_its_text(labels):
 def test_an_indicator_matrix_in_every_form(y):
     tagged = read_tags(y)
     assert tagged.sets.tolist() == ["0|2", ""]
-    assert tagged.labels == (0, 1, 2)  # also the label that no row has
+    assert tagged.labels == (0, 1, 2)  # includes the label that no row has
     assert indicator(tagged.sets, tagged.labels).tolist() == [[1, 0, 1], [0, 0, 0]]
 
 
 def test_sets_lists_and_objects_of_labels():
     for y in ([{"joy", "love"}, set()], [["love", "joy"], []], np.array([("joy", "love"), ()], dtype=object)):
         assert read_tags(y).sets.tolist() == ["joy|love", ""]
-    assert read_tags([{10, 9}, {9}]).sets.tolist() == ["9|10", "9"]  # numbers in their own order
+    assert read_tags([{10, 9}, {9}]).sets.tolist() == ["9|10", "9"]  # numeric order
 
 
 def test_a_data_frame_names_the_labels():

@@ -1,4 +1,4 @@
-"""States of classes as arrays of a file, and what a layout refuses."""
+"""Class states as arrays in a file, and the arrays that a layout refuses."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A lock that leaves no file behind still lets one in at a time."""
+"""A lock admits one thread at a time, also if it removes its file."""
 
 import threading
 import time

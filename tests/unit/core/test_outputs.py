@@ -1,4 +1,4 @@
-"""Reports, pages and exports never replace a file of somebody else."""
+"""Reports, pages and exports never replace files that imprint did not write."""
 
 import pytest
 

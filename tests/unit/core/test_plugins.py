@@ -1,4 +1,4 @@
-"""Components from outside: found by installed entry points alone, whatever their files are called."""
+"""Components of other packages are found only by installed entry points, not by file names."""
 
 import json
 import subprocess
@@ -103,7 +103,7 @@ def test_a_class_may_be_registered_by_another_module_than_its_own(site, tmp_path
 
 @pytest.mark.parametrize("points", ["", "[imprint.generators]\nmean = mypkg.mean:Mean\n"])
 def test_a_file_called_mean_is_not_the_builtin_mean(site, tmp_path, points):
-    """Unregistered, or registered under a name that is taken: the built-in wins, and `save` refuses the other."""
+    """Unregistered, or registered under a name in use: the built-in component is used, `save` refuses the other."""
     site(points, mean=GENERATOR.format(name="Mean"))
     own = load_from("mean", "Mean")(k=1)
     assert generators.family.load("mean").__module__ == "imprint.generators.mean"

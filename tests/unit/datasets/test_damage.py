@@ -1,4 +1,4 @@
-"""Damaged files of every kind are refused in one sentence, or read: never a raw error."""
+"""Damaged files of every kind are read or refused in one sentence, without raw exceptions."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ TEXTS = [("text", "label"), *((f"hello {i} ü", y) for i, y in enumerate(Y))]
 
 
 def workbook(path, compression):
-    """A workbook; its members have their checksums, whatever is damaged in their content."""
+    """Write TEXTS as a workbook with the given compression."""
     book, raw = pytest.importorskip("openpyxl").Workbook(), io.BytesIO()
     for row in TEXTS:
         book.active.append(row)
@@ -32,7 +32,7 @@ def workbook(path, compression):
 
 
 def damaged_member(whole: bytes, rng: random.Random) -> bytes:
-    """An archive with one damaged member."""
+    """An archive with one damaged member and valid checksums."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(out, "w") as target:
         chosen = rng.choice(source.namelist())

@@ -1,4 +1,4 @@
-"""The downloader against a server that drops, refuses and forgets."""
+"""The downloader against servers that drop connections, refuse requests or ignore ranges."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ CONTENT = bytes(range(256)) * 4000  # about a megabyte
 
 
 class Server(ThreadingHTTPServer):
-    """Serves CONTENT at /file.bin; `drop` cuts every answer after so many bytes."""
+    """Serves CONTENT at /file.bin; `drop` ends every response after this number of bytes."""
 
     daemon_threads = True
     drop, ranges, status, content, length, redirect, drip = None, True, None, CONTENT, None, None, None
@@ -223,7 +223,7 @@ def test_a_full_disk_is_one_sentence(server, tmp_path):
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))  # Python turns the signal into an error
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))  # Python converts the signal to an error
     try:
         with pytest.raises(FileError, match=r"^Cannot write .*file\.bin: File too large\.$"):
             fetch(source(server), tmp_path)
@@ -234,7 +234,7 @@ def test_a_full_disk_is_one_sentence(server, tmp_path):
 
 def test_names_do_not_lead_out_of_the_folder(monkeypatch, tmp_path):
     (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")  # names may be paths from here
+    monkeypatch.chdir(tmp_path / "here")  # names may be relative paths
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     for place in ("packs", "data/named"):
         (tmp_path / "home" / place).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Inputs in files: what a fingerprint was taken of is what is read, here and on other machines."""
+"""Inputs in files: the content must match its fingerprint when it is read, here and on other machines."""
 
 import pickle
 import shutil
@@ -46,7 +46,7 @@ def test_300_flipped_bits_of_a_remembered_fingerprint(photos, monkeypatch, own_h
 
 
 def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
-    """In a slice too, as nodes of a cluster get it."""
+    """Also in a slice, which the nodes of a cluster receive."""
     split = load(photos)
     assert len(split.fingerprint) == 64
     part = pickle.loads(pickle.dumps(split.inputs[1:3]))
@@ -64,7 +64,7 @@ def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
 
 
 def test_the_splits_of_a_zip_have_their_own_fingerprints(tmp_path, monkeypatch):
-    """Files of both splits have the same names, and the archive has one time of change."""
+    """Files of both splits have the same names, and the archive has a single modification time."""
     monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     for i, part in enumerate(("train", "test")):
         for j, label in enumerate(("a", "b")):

@@ -235,7 +235,7 @@ def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
     path.write_bytes(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same name, size and time of change
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same name, size and modification time
     changed = load(photos).fingerprint
     assert changed != first
     for note in (own_home / "fingerprints").iterdir():

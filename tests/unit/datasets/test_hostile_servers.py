@@ -1,4 +1,4 @@
-"""Servers that answer as no server should: given up in one sentence and bounded time, and a mirror stands in."""
+"""Hostile servers: the download fails in one sentence and bounded time, and a mirror is used instead."""
 
 import hashlib
 import socket
@@ -14,12 +14,12 @@ from imprint.datasets import PublishedFile, download
 from imprint.datasets.download import fetch
 
 CONTENT = b"published" * 1000
-LONGEST = 8.0  # seconds, on a busy machine too; undisturbed it is one
+LONGEST = 8.0  # seconds, on a busy machine; about one otherwise
 OK, CHUNKED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def dripping(raw):
-    """One byte after another, each well before a timeout."""
+    """Send single bytes, each well before the timeout."""
     for byte in raw:
         yield bytes([byte])
         time.sleep(0.1)
@@ -61,7 +61,7 @@ ANSWERS = {
 
 @contextmanager
 def serving(answer):
-    """A server that answers every request so."""
+    """Start a server that sends `answer` to every client."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve():

@@ -43,7 +43,7 @@ def test_the_fingerprint_is_of_images_and_labels(tmp_path):
     assert load(write(tmp_path / "c.npz", train_labels=LABELS.astype(np.int32))).fingerprint == first
     assert load(write(tmp_path / "d.npz", train_labels=LABELS[::-1])).fingerprint != first
     assert load(write(tmp_path / "e.npz", train_images=IMAGES ^ 1)).fingerprint != first
-    # other machines must find the same
+    # must be the same on other machines
     small = write(tmp_path / "f.npz", train_images=np.zeros((2, 1, 1), np.uint8), train_labels=np.array([0, 1]))
     assert load(small).fingerprint == "b2957731056290eec3eaec3e0c307f37029cc075c32a3a32c715f08289cfbb38"
 
@@ -107,7 +107,7 @@ def pack_with_names(path):
 
 @pytest.mark.parametrize("make", [write, pack_of_bytes, pack_with_names])
 def test_600_flipped_bits_change_nothing_in_silence(tmp_path, make):
-    """300 anywhere, and 300 in the list of names at the end, where an array that may be missing could be lost."""
+    """300 anywhere, and 300 in the central directory at the end, where an optional array could be lost."""
     path = tmp_path / "a.npz"
     make(path)
 

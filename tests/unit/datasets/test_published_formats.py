@@ -50,7 +50,7 @@ def mat(images, labels):
 
 
 def libsvm(images, labels):
-    rows = (images.reshape(len(images), -1) + 0.25) / 255 * 2 - 1  # a quarter above, so that cutting brings it back
+    rows = (images.reshape(len(images), -1) + 0.25) / 255 * 2 - 1  # plus a quarter, so that truncation restores it
     lines = (
         f"{label + 1} " + " ".join(f"{i}:{min(v, 1.0):.6f}" for i, v in enumerate(row, 1)) + " "
         for row, label in zip(rows, labels)
@@ -66,7 +66,7 @@ def torch_file(name, images, labels):
 
 
 def published(name):
-    """The files of a data set and what they hold."""
+    """The published files of a data set and their content."""
     shape = datasets.record(name).shape
     train, test = table(15, *shape), table(4, *shape)
     if name in ("mnist", "fashionmnist"):
@@ -110,7 +110,7 @@ def test_published_files_become_images_and_labels(name, tmp_path):
 
 
 def trusted(name, files, monkeypatch):
-    """Let the record of a data set expect these files."""
+    """Change the record of a data set to expect these files."""
     record = datasets.record(name)
     sources = [
         replace(s, sha256=hashlib.sha256(files[s.file]).hexdigest(), size=len(files[s.file])) for s in record.sources
@@ -129,7 +129,7 @@ def test_files_put_in_place_are_converted_once(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(first.labels, wanted["train"][1])
     for path in raw.values():
         path.unlink()
-    test = datasets.load(name, "test")  # from the pack alone
+    test = datasets.load(name, "test")  # only from the pack
     np.testing.assert_array_equal(test.inputs, wanted["test"][0])
     assert test.names[3] == f"{name}/test/3"
     assert [p.name for p in (tmp_path / "data").iterdir() if p.is_file()] == [f"{name}.npz"]
@@ -139,7 +139,7 @@ def test_files_put_in_place_are_converted_once(name, tmp_path, monkeypatch):
 def test_a_wrong_file_put_in_place_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     files, _ = published(name)
-    written(tmp_path / "data" / "raw" / name, files)  # right in form, not the published bytes
+    written(tmp_path / "data" / "raw" / name, files)  # valid format, but not the published bytes
     with pytest.raises(FileError, match=r"has (sha256|md5) [0-9a-f]+, but must have"):
         datasets.load(name)
     assert not (tmp_path / "data" / f"{name}.npz").exists()

@@ -1,4 +1,4 @@
-"""Tables of embeddings, and what is wrong with tables of any kind."""
+"""Tables of embeddings, and errors in tables of any kind."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ def parquet(path, **columns):
 WRITERS = {
     "a.csv": lambda p: p.write_text(delimited()),
     "b.csv": lambda p: p.write_text(delimited(";")),
-    "c.csv": lambda p: p.write_text(delimited(", ").replace(", label", ",label")),  # blanks beside the numbers
+    "c.csv": lambda p: p.write_text(delimited(", ").replace(", label", ",label")),  # spaces around the numbers
     "d.csv": lambda p: p.write_text(delimited().replace("\n", "\n\n", 2)),
     "a.tsv": lambda p: p.write_text(delimited("\t")),
     "lists.csv": lambda p: p.write_text(text([("e", "label"), *((f'"{x.tolist()}"', y) for x, y in zip(X, Y))])),
@@ -313,7 +313,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux")
 @pytest.mark.parametrize("kind", ["texts", "labels", "numbers", "lists"])
 def test_a_small_parquet_file_needs_little_memory(tmp_path, kind):
-    """One stored text may stand for thousands, and one run of equal numbers for millions."""
+    """Encodings may expand one stored text to thousands, and one run of equal numbers to millions."""
     path, rows = tmp_path / "a.parquet", 5000
     long = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * (1 << 20)]))
     if kind == "numbers":

@@ -1,4 +1,4 @@
-"""The measurements of the demonstration."""
+"""The measurements of `imprint demo`."""
 
 import pytest
 

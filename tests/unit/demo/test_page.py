@@ -1,4 +1,4 @@
-"""The page of the demonstration, from findings that were not measured."""
+"""The page of `imprint demo`, from made-up findings."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A tiny backbone and tiny data: real arithmetic, no files, every call counted."""
+"""A tiny backbone and tiny data: real arithmetic, no files, all calls recorded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from imprint.core.errors import UnreadableInput
 
 
 class Backbone:
-    """A fixed random projection of the pixels; remembers the batches it embedded."""
+    """A fixed random projection of the pixels, which records the sizes of its batches."""
 
     def __init__(self, width: int = 8, pixels: int = 16):
         self.record, self.width = SimpleNamespace(name="projection"), width
@@ -65,7 +65,7 @@ def make_split() -> Any:
 
 @pytest.fixture
 def contents() -> Any:
-    """Every file under a folder, by relative path, with its bytes."""
+    """The bytes of every file in a folder, by relative path."""
 
     def read(folder: Path) -> dict[str, bytes]:
         return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

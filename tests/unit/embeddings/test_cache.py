@@ -1,4 +1,4 @@
-"""Inputs that were embedded once are found in the cache by content; what was damaged is computed again."""
+"""Embedded inputs are found in the cache by content; damaged entries are computed again."""
 
 import multiprocessing
 import os
@@ -35,7 +35,7 @@ def photos(tmp_path):
 
 
 def cache_file(home):
-    (path,) = (home / "embeddings" / "cache").iterdir()  # no log is left behind
+    (path,) = (home / "embeddings" / "cache").iterdir()  # no log file remains
     assert path.suffix == ".sqlite"
     return path
 
@@ -93,7 +93,7 @@ def test_another_backbone_shares_nothing(make_backbone, make_split):
 
 
 def test_flipped_bits_are_noticed(own_home, make_backbone, make_split):
-    """300 flips anywhere in the file: rows are correct or unknown, and `embed` makes the cache whole again."""
+    """300 flips anywhere in the file: rows are correct or missing, and `embed` repairs the cache."""
     split, rng, width = make_split(30), random.Random(0), 256
     right = embed(make_backbone(width), split).X
     path, keys = cache_file(own_home), [content_key(p) for p in split.inputs.pixels]
@@ -105,7 +105,7 @@ def test_flipped_bits_are_noticed(own_home, make_backbone, make_split):
         X, known = EmbeddingCache(make_backbone(width).fingerprint, width).find(keys)
         np.testing.assert_array_equal(X[known], right[known])
         lost += int((~known).sum())
-    assert 100 < lost < 3000  # most flips hit one row; those in a page of the tree hit more, unused bytes none
+    assert 100 < lost < 3000  # most flips lose one row, flips in a tree page more, in unused bytes none
     for at in (0, 20, 100, len(whole) // 2, len(whole) - 500):
         damaged = bytearray(whole)
         damaged[at : at + 64] = bytes(64)
@@ -187,7 +187,7 @@ def test_killed_writers_leave_a_whole_cache(make_backbone, make_split):
         X, known = EmbeddingCache(backbone.fingerprint, 8).find([content_key(p) for p in split.inputs.pixels])
         rows = backbone.embed(np.stack([backbone.prepare(p) for p in split.inputs.pixels]))
         np.testing.assert_allclose(X[known], rows[known], atol=1e-6)
-        assert known.tolist() == sorted(known, reverse=True)  # a prefix: every finished write counts
+        assert known.tolist() == sorted(known, reverse=True)  # a prefix: every finished write is kept
     assert embed(backbone, split).known == known.sum()
     assert embed(backbone, split).known == 400
 

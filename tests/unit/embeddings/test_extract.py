@@ -1,4 +1,4 @@
-"""Extraction: the right rows in the right order, bad inputs named, threads and memory bounded."""
+"""Extraction: correct rows in order, unreadable inputs listed, bounded threads and memory."""
 
 import threading
 import time
@@ -93,7 +93,7 @@ def test_rows_that_are_not_finite_are_refused_by_name(make_backbone, make_split,
         extract(backbone, split, batch_size=4, folder=tmp_path)
     backbone.embed = honest
     extract(backbone, split, batch_size=4, folder=tmp_path)
-    assert backbone.batches == [3, 4, 3, 3, 4, 4]  # the refused one twice
+    assert backbone.batches == [3, 4, 3, 3, 4, 4]  # the refused batch is embedded twice
 
 
 @pytest.mark.parametrize("wrong", [lambda r: r[:-1], lambda r: r[:, :-1], lambda r: r.astype(np.float64)])

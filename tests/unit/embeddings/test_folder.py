@@ -1,4 +1,4 @@
-"""Extraction from a real folder of pictures into the library's home."""
+"""Extraction from a real folder of pictures into the home folder of imprint."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Packs: what is written comes back, bytes follow the stated rule, and anything else is refused."""
+"""Packs: round trips, quantisation by the documented rule, and refused files."""
 
 import numpy as np
 import pytest

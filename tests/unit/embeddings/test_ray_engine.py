@@ -1,4 +1,4 @@
-"""What a node of a cluster does with one batch, and what is refused; no cluster is needed for it."""
+"""The computation of one batch on a node of a cluster, and its errors; no cluster is needed."""
 
 import pickle
 import socket
@@ -50,7 +50,7 @@ def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
         ImprintError, match=rf"^On the node {socket.gethostname()}: raw is not the backbone it is where"
     ):
         compute(raw, photos, 0, 8, fingerprint="another")
-    (tmp_path / "photos" / photos.names[3]).unlink()  # as where a folder is not the same on all nodes
+    (tmp_path / "photos" / photos.names[3]).unlink()  # as if the folder differed between nodes
     with pytest.raises(ImprintError, match=r"^On the node .*06\.png has changed since its fingerprint was computed"):
         compute(raw, photos, 0, 8)
 
@@ -100,7 +100,7 @@ def test_a_cluster_without_free_cores_is_reported_after_a_short_wait(monkeypatch
 
 
 class BatchSizes:
-    """A backbone whose rows are the number of inputs that were embedded at once."""
+    """A backbone whose embedding is the number of inputs in the forward pass."""
 
     record, width, fingerprint = SimpleNamespace(name="sizes"), 1, "sizes"
 
@@ -112,7 +112,7 @@ class BatchSizes:
 
 
 def test_a_node_divides_batches_as_one_machine_does(tmp_path):
-    """Rounding may depend on the number of inputs in a pass: the first batch alone is divided, for early progress."""
+    """Rounding may depend on the inputs per pass, and only the first batch is divided (to show progress early)."""
     inputs, names = np.zeros((200, 1)), [str(i) for i in range(200)]
     labels = np.arange(200) % 2
     split = SimpleNamespace(inputs=inputs, names=names, labels=labels, fingerprint="zeros")

@@ -1,4 +1,4 @@
-"""However an extraction stops, the same call finishes it, repeats no finished batch, and gives the same bytes."""
+"""An interrupted extraction is resumed by the same call, repeats no finished batch, and gives the same bytes."""
 
 import errno
 import itertools
@@ -33,7 +33,7 @@ def undisturbed(make_backbone, make_split, tmp_path, contents):
 
 @pytest.fixture
 def finish(make_backbone, make_split, contents):
-    """Finish an extraction; returns the store's bytes and how many batches that took."""
+    """Finish an extraction; return the bytes of the store and the number of batches embedded."""
 
     def run(folder):
         backbone = make_backbone()
@@ -80,7 +80,7 @@ def test_stopping_after_every_batch(stop_after, finish, undisturbed, tmp_path):
 
 
 def test_torn_files_are_cut_back_to_the_last_whole_batch(stop_after, finish, undisturbed, tmp_path):
-    """A kill may fall between any two writes, a power failure may lose the end of either file."""
+    """A kill may happen between any two writes; a power failure may lose the end of either file."""
     partial, rng = stop_after(tmp_path / "a", 6), random.Random(0)
     kept = tmp_path / "kept"
     shutil.copytree(partial, kept)
@@ -139,19 +139,19 @@ def test_an_extraction_of_an_earlier_version_starts_again(stop_after, finish, un
 
 @pytest.mark.parametrize("name", [JOURNAL, ROWS])
 def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed, tmp_path, name):
-    """After a power failure a file may have its length but not its content."""
+    """After a power failure, a file may have its full length but not its content."""
     path = stop_after(tmp_path / "a", 6) / name
     raw = bytearray(path.read_bytes())
     raw[-160:-96] = bytes(64)
     path.write_bytes(raw)
     stored, repeated = finish(tmp_path / "a")
     assert stored == undisturbed
-    assert 2 <= repeated <= 8  # a damaged database is discarded; its unused bytes do not matter
+    assert 2 <= repeated <= 8  # a damaged database is discarded; damage in unused bytes has no effect
 
 
 @pytest.mark.parametrize("name", [JOURNAL, ROWS])
 def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
-    """Whatever is flipped, what the journal counts as done is what was written."""
+    """After any flipped bit, the journal reports only batches as done that are stored correctly."""
     partial = stop_after(tmp_path / "a", 6)
     files = {path: path.read_bytes() for path in partial.iterdir()}
     identity = json.loads(entries(partial)[0][1])
@@ -221,7 +221,7 @@ def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path
 
 
 def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch):
-    """SQLite is limited to so few pages that it reports a full disk."""
+    """SQLite reports a full disk because its number of pages is limited."""
     honest, honest_insert = Database.__init__, Database.insert
 
     def small(self, *args, **options):
@@ -256,7 +256,7 @@ def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split
     extract(make_backbone(), make_split(60, BAD), batch_size=8, folder=tmp_path / "a", progress=seen.append)
     assert [p.done for p in seen] == [24, 32, 40, 48, 56, 60]
     assert seen[0].skipped == 2
-    assert (seen[1].rate, seen[1].eta) == (8, 28 / 8)  # of this run: what was done before does not count
+    assert (seen[1].rate, seen[1].eta) == (8, 28 / 8)  # of this run; earlier batches are not counted
 
 
 def test_a_folder_with_another_extraction_is_refused(stop_after, make_backbone, make_split, tmp_path):

@@ -1,4 +1,4 @@
-"""The scheduler of the Ray engine against a simulated cluster whose nodes fail and return."""
+"""The scheduler of the Ray engine on a simulated cluster whose nodes fail and return."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from benchmarks.cluster_simulation import simulate
 
 @pytest.mark.parametrize("hours", [0, 1, 0.2])
 def test_nothing_is_lost_and_only_batches_of_failed_nodes_are_computed_again(hours):
-    """`simulate` itself compares what was written, and how often each batch was computed, with the failures."""
+    """`simulate` asserts that every batch was written once, and computed again only after a failure."""
     result = simulate(nodes=50, batches=3000, hours=hours)
     assert result["lost"] == 0
     assert (result["computed again"] > 0) == (hours > 0)

@@ -1,4 +1,4 @@
-"""The finished store: any damage is refused in one sentence, and what is stored can be listed and opened."""
+"""The finished store: damage is refused in one sentence, and stores can be listed and opened."""
 
 import json
 import os

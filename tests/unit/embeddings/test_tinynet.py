@@ -1,4 +1,4 @@
-"""The shipped network on real pictures: what is stored is what it computes, also after a stop."""
+"""TinyNet on real pictures: stored embeddings equal computed ones, also after an interruption."""
 
 from types import SimpleNamespace
 

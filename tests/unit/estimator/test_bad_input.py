@@ -1,4 +1,4 @@
-"""A careless caller gets one sentence that names the call and the rule, and loses nothing."""
+"""Invalid calls get one sentence with the call and the rule, and do not change the model."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ REFUSED = [
         r"predict_proba\(X\): the scores overflow float64; .*norm_inf='l2'",
     ),
     (
-        "rows beyond every square",  # a model with such a number in it could be saved and not loaded
+        "rows beyond every square",  # a model with such numbers could be saved but not loaded
         lambda c: c.set_params(**RAW | dict(aggregator="nearest(m=1)")).fit(X * 1e200, Y),
         r"mean: the rows are too large to calculate with; scale them down\.",
     ),
@@ -164,7 +164,7 @@ def test_served(rows, labels, generator):
 
 
 def test_one_row_per_class_is_ordinary():
-    """No warning that so many labels look like a regression: one shot per class is what this is for."""
+    """One row per class is a normal use: no warning that the labels look like a regression."""
     many = np.random.default_rng(0).normal(size=(60, 4))
     assert ImprintClassifier(generator="mean").fit(many, np.arange(60)).score(many, np.arange(60)) == 1
 

@@ -1,4 +1,4 @@
-"""`set_params`, grids, and which method a fitted model follows."""
+"""`set_params`, grid search, and the method that a fitted model uses."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_a_grid_reaches_into_parts(generator):
     assert type(best.generator) is type(generator)
     assert best.get_params()["generator__k"] == search.best_params_["generator__k"]
     assert np.bincount(best.proxies_.labels).tolist() == 3 * [search.best_params_["generator__k"]]
-    assert clf.generator == generator, "the estimator that was given is left alone"
+    assert clf.generator == generator, "the given estimator does not change"
     assert clone(best).get_params() == best.get_params()
 
 

@@ -55,7 +55,7 @@ def test_a_tensor_that_is_negated_only_in_name_is_read():
 
 
 def test_rows_on_a_gpu_determine_the_number_of_columns(monkeypatch):
-    """The checks of tensors on a GPU, which scikit-learn does not make, run here on tensors of the CPU."""
+    """The checks for GPU tensors, which scikit-learn does not check, run here on CPU tensors."""
     monkeypatch.setattr("imprint.estimator.base.on_gpu", is_torch)
     clf = ImprintClassifier(generator="mean").fit(torch.from_numpy(X), Y)
     assert clf.n_features_in_ == 6

@@ -72,7 +72,7 @@ def test_levels_of_a_tree_are_part_of_the_json_only_if_there_are_any():
     classes, y = np.array(["animal/cat", "animal/dog", "sky"]), np.array(["animal/dog", "sky", "animal/emu"])
     result = evaluation(P, classes, y, list("abc"))
     assert result.accuracy == pytest.approx(1 / 3)
-    assert [tuple(one) for one in result.levels] == [(1, 2, 1.0)]  # an unknown kind of animal is an animal
+    assert [tuple(one) for one in result.levels] == [(1, 2, 1.0)]  # at level 1, an unknown animal counts as an animal
     assert result.as_json()["levels"] == [{"level": 1, "nodes": 2, "accuracy": 1.0}]
     assert "unknown" not in result.as_json()
     assert result.wrong == [2, 0]

@@ -1,4 +1,4 @@
-"""What `imprint fit` reports about the model."""
+"""The report of `imprint fit` on the expected accuracy."""
 
 import warnings
 from types import SimpleNamespace

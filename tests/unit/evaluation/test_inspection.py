@@ -18,7 +18,7 @@ def test_duplicates_are_copies_and_near_copies_alone():
     X, _ = clusters()
     assert duplicates(X) == []
     rng = np.random.default_rng(1)
-    near = X[7] * 2 + rng.normal(size=16).astype(np.float32) * 0.02  # lengths do not count
+    near = X[7] * 2 + rng.normal(size=16).astype(np.float32) * 0.02  # the length of a row has no effect
     more = np.concatenate([X, X[[5, 5]], near[None]])
     assert duplicates(more) == [[5, 200, 201], [7, 202]]
     assert duplicates(np.tile(X[:3], (4, 1))) == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]

@@ -6,7 +6,7 @@ from imprint.evaluation.inspection import label_error_scores, label_errors
 
 
 def scores_with_planted_labels(seed=0, n=600, classes=6, planted=30):
-    """Scores of classes of which the first two are alike, and some labels replaced."""
+    """Scores of classes of which the first two are similar, with some labels replaced."""
     rng = np.random.default_rng(seed)
     y = rng.integers(classes, size=n)
     S = rng.normal(scale=0.15, size=(n, classes)) + np.eye(classes)[y]
@@ -33,7 +33,7 @@ def test_planted_label_errors_score_higher_than_rows_of_similar_classes():
 
 
 def test_hard_rows_of_correct_labels_are_not_listed():
-    """Rows between two classes get the wrong prediction with confidence, but they are typical of neither class."""
+    """Rows between two classes are misclassified with high confidence, but they are typical of neither class."""
     rng = np.random.default_rng(0)
     y = rng.integers(6, size=1200)
     S = rng.normal(scale=0.05, size=(1200, 6)) + np.eye(6)[y]
@@ -42,6 +42,6 @@ def test_hard_rows_of_correct_labels_are_not_listed():
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
     assert (P.argmax(axis=1) != y).sum() == 20
     assert label_errors(S, P, P, y, np.ones(len(y), bool)) == []
-    S[hard[:10]] += 0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]  # now ten of them are ordinary rows of the other class
+    S[hard[:10]] += 0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]  # ten of them become typical rows of the other class
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
     assert 5 <= len({e[0] for e in label_errors(S, P, P, y, np.ones(len(y), bool))} & set(hard[:10].tolist())) <= 10

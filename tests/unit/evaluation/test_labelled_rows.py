@@ -1,4 +1,4 @@
-"""Labelled embeddings with their inputs, gathered from one or several splits."""
+"""Labelled embeddings with their inputs, from one or several splits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Exported heads decide as the library does."""
+"""Exported heads give the same predictions as the library."""
 
 import json
 import sys
@@ -41,7 +41,7 @@ DECIDERS = [
 
 @pytest.fixture(scope="module")
 def digits():
-    """Handwritten digits as embeddings: 400 rows to learn from, 1,000 to ask about."""
+    """Handwritten digits as embeddings: 400 training rows and 1,000 queries."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.float32)
     return X[:400], y[:400], X[400:1400]
@@ -148,7 +148,7 @@ def test_numpy_needs_numpy_alone(digits, tmp_path):
 
 
 def test_the_kernel_decides_by_numpy_alone(digits, tmp_path):
-    """As the description in the file says, word for word."""
+    """Follows the description in the file step by step."""
     model = fitted(digits, generator="kmeans(k=5)", aggregator="kernel")
     export(model, tmp_path / "h.npz", "numpy")
     with np.load(tmp_path / "h.npz", allow_pickle=False) as f:
@@ -213,7 +213,7 @@ def test_raw_pixels_become_one_graph(shades, tmp_path):
 @pytest.mark.parametrize("opset", [None, 13, 18, 21])
 @pytest.mark.parametrize("rule", [{}, {"divide": 255.0, "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4]}])
 def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
-    """A network of one picture at a time, channels first, of several generations of operators."""
+    """A channels-first network with batch size one, in several opset versions."""
     network = onnx.load(ONE_BY_ONE)
     if opset is not None:
         network = onnx.version_converter.convert_version(network, opset)
@@ -226,11 +226,11 @@ def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
         scores, *_ = run(tmp_path / "m.onnx", pictures=model.backbone.prepare(picture)[None])
         expected = model.classifier.decision_function(model.look([picture]).X)
         np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
-    assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), "it does not tell where files lay"
+    assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), "the file contains no local paths"
 
 
 def test_every_pixel_keeps_its_place(shades, tmp_path):
-    """A network that only flattens pictures, higher than wide, channels first."""
+    """A channels-first network that flattens pictures, which are higher than wide."""
     given = onnx.helper.make_tensor_value_info("pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2])
     made = onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 30])
     nodes = [
@@ -267,7 +267,7 @@ def test_a_head_is_exported_without_its_backbone(shades, tmp_path):
     assert not (tmp_path / "m.onnx").exists()
 
 
-# Refusals
+# Errors
 
 
 def test_components_without_a_graph_are_refused(digits, tmp_path):
@@ -324,7 +324,7 @@ def test_formats_names_and_files_of_others(digits, tmp_path):
         export(model, tmp_path / name, to)
         before = (tmp_path / name).read_bytes()
         export(model, tmp_path / name, to)
-        assert (tmp_path / name).read_bytes() == before or to == "numpy"  # a zip archive has the time in it
+        assert (tmp_path / name).read_bytes() == before or to == "numpy"  # a zip archive contains the time
 
 
 def test_the_stated_calibration_gives_the_probabilities_of_the_model(tmp_path):
@@ -336,5 +336,5 @@ def test_the_stated_calibration_gives_the_probabilities_of_the_model(tmp_path):
     P = np.asarray(head.aggregator.probabilities(head.scores(X[400:]), head.prepared), dtype=np.float64)
     tempered = P ** stated["power"]
     calibrated = tempered / tempered.sum(axis=1, keepdims=True) * (1 - stated["floor"]) + stated["floor"] / P.shape[1]
-    assert abs(stated["power"] - 1) > 0.1  # otherwise the test would prove nothing
+    assert abs(stated["power"] - 1) > 0.1  # otherwise the test would be trivial
     assert np.allclose(calibrated, clf.predict_proba(X[400:]), atol=1e-4)

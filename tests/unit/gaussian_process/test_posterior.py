@@ -1,4 +1,4 @@
-"""Proxies that decide together: equal to a Gaussian process solved whole, also after classes have come and gone."""
+"""The posterior of `kernel` equals a full Gaussian process, also after classes are added and removed."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ RATE = 0.04
 
 
 def drawn(classes, per_class, width=12, seed=0):
-    """Proxies of some classes with their labels and noise, and queries about them."""
+    """Random proxies with labels and noise, and random queries."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(classes, 1, width))
     W = (centres + rng.normal(size=(classes, per_class, width))).reshape(-1, width)
@@ -142,7 +142,7 @@ def test_centres_that_are_all_proxies_change_nothing(classes):
 
 @pytest.mark.parametrize("held", [2**28, 0])
 def test_some_centres_fit_all_proxies(held, monkeypatch):
-    """By conjugate gradients, whose kernels are held or computed again in every step."""
+    """By conjugate gradients, with kernels stored or computed again in every step."""
     monkeypatch.setattr(nystroem, "MAX_STORED_KERNELS", held)
     W, labels, noise, Q = drawn(6, 100, width=3)
     through = solve_by_centres(W, labels, noise, RATE, 120)

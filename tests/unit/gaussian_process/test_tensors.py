@@ -1,4 +1,4 @@
-"""Systems of tensors are solved, updated and asked like those of arrays; on a GPU too where there is one."""
+"""Systems of tensors are solved, updated and evaluated like those of arrays; also on a GPU if there is one."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def agree(there, here, device, atol=1e-9):
     assert scores.device == queries.device
     np.testing.assert_allclose(scores.cpu(), here.scores(Q), atol=atol)
     np.testing.assert_allclose(there.doubt(queries).cpu(), here.doubt(Q), atol=atol)
-    np.testing.assert_allclose(there.scores(Q), here.scores(Q), atol=atol)  # arrays are answered as arrays
+    np.testing.assert_allclose(there.scores(Q), here.scores(Q), atol=atol)  # queries as arrays give scores as arrays
     np.testing.assert_allclose(there.doubt(Q), here.doubt(Q), atol=atol)
     np.testing.assert_allclose(there.coefficients, here.coefficients, atol=max(10 * atol, 1e-8))
     single = there.scores(queries.float())
@@ -43,7 +43,7 @@ def test_solve(device):
     agree(there, here, device)
     np.testing.assert_allclose(there.contributions(Q, np.full(50, 3)), here.contributions(Q, np.full(50, 3)), atol=1e-9)
     queries = torch.from_numpy(Q).to(device)
-    np.testing.assert_allclose(here.scores(queries).cpu(), here.scores(Q), atol=1e-9)  # of arrays, asked by tensors
+    np.testing.assert_allclose(here.scores(queries).cpu(), here.scores(Q), atol=1e-9)  # tensor queries
     np.testing.assert_allclose(here.doubt(queries).cpu(), here.doubt(Q), atol=1e-9)
 
 

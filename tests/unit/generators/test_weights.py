@@ -18,7 +18,7 @@ def rng():
 
 
 def both(generator, split=None):
-    """States of weighted rows, and of rows that are repeated; made at once, or extended after `split` rows."""
+    """States of weighted rows and of repeated rows, computed at once or extended after `split` rows."""
     weight = TIMES.astype(float)
     if split is None:
         return generator.summarise(X, rng(), weight), generator.summarise(REPEATED, rng())

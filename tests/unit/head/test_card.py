@@ -1,4 +1,4 @@
-"""Model cards: what a file says about itself, in the form that the hub reads."""
+"""Model cards: the description of a model file, in the format of the Hugging Face Hub."""
 
 import json
 

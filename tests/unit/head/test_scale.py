@@ -1,4 +1,4 @@
-"""What many classes cost, in operations and bytes, which are the same on every machine."""
+"""The cost of many classes in function calls and bytes, which are the same on every machine."""
 
 import sys
 import tracemalloc
@@ -16,7 +16,7 @@ PARTS = dict(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", agg
 
 
 def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
-    """A model of many classes, put together without learning them one by one."""
+    """A model with many classes, assembled directly from class states."""
     means = np.random.default_rng(0).normal(size=(classes, 1, width))
     one, two = np.array([5.0]), np.array([0.5])
     sums = {"length": one, "rows": one}
@@ -26,7 +26,7 @@ def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
 
 
 def operations(call) -> int:
-    """How many functions a call enters, C functions included."""
+    """The number of function calls, including C functions."""
     count = 0
 
     def see(frame, event, argument):
@@ -42,7 +42,7 @@ def operations(call) -> int:
 
 
 def allocated(call) -> int:
-    """The most bytes that a call holds at once."""
+    """The peak number of bytes that a call allocates."""
     tracemalloc.start()
     try:
         call()
@@ -61,13 +61,13 @@ def test_adding_a_class_copies_two_pointers_a_class_and_computes_nothing_else(pr
         clf = known(classes)
         if prepared:
             clf.predict(ROW)
-        clf.partial_fit(ROW, [10**6])  # whatever is imported or allocated once
+        clf.partial_fit(ROW, [10**6])  # for everything that is imported or allocated once
         steps = operations(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 1]))
         room = allocated(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 2]))
         costs.append((steps, room))
     (few_steps, few_room), (many_steps, many_room) = costs
     assert many_steps <= few_steps + 5
-    pointers = 2 * 8 * (50_000 - 1000)  # a head is a value: its labels and states are tuples of its own
+    pointers = 2 * 8 * (50_000 - 1000)  # a new head has new tuples of labels and states
     assert many_room <= few_room + pointers + 4096
 
 
@@ -83,7 +83,7 @@ def test_a_thousand_additions_are_linear():
     early, room = operations(lambda: add(2 * 10**6, 100)), allocated(lambda: add(3 * 10**6, 100))
     add(4 * 10**6, 1000)
     assert operations(lambda: add(5 * 10**6, 100)) <= 1.01 * early
-    assert allocated(lambda: add(6 * 10**6, 100)) <= 1.5 * room + 200_000  # a list that grows is copied now and then
+    assert allocated(lambda: add(6 * 10**6, 100)) <= 1.5 * room + 200_000  # growing lists are copied sometimes
     assert len(clf.predict(ROW)) == 1
 
 
@@ -103,7 +103,7 @@ def test_predicting_many_rows_never_holds_all_scores():
 
 
 def test_files_grow_by_numbers_and_not_by_names(tmp_path):
-    """A file has as many arrays for many classes as for few; saving and loading enter as many functions for each."""
+    """The number of arrays in a file, and of function calls per class to save and load, do not grow with classes."""
     sizes, steps = [], []
     for classes in (500, 5000):
         clf = known(classes)

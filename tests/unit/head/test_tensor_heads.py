@@ -1,4 +1,4 @@
-"""A head of tensors answers as one of NumPy arrays does; on a GPU too where there is one."""
+"""A head of tensors gives the same predictions as one of NumPy arrays; also on a GPU if there is one."""
 
 import numpy as np
 import pytest

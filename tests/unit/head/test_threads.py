@@ -1,4 +1,4 @@
-"""Reading is safe from any thread while another learns, and writers all count."""
+"""Threads can read a model while others change it, and no concurrent change is lost."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from imprint import ImprintClassifier, Imprinter
 
 WIDTH = 24
-DIRECTIONS = np.eye(WIDTH)  # class i is the direction i: whoever knows it, names it
+DIRECTIONS = np.eye(WIDTH)  # class i is direction i, so every known class is recognised
 LABELS = np.array([f"class {i:02}" for i in range(WIDTH)])
 SECONDS = 2.0
 
@@ -22,13 +22,13 @@ def rows_of(i: int):
 
 
 def reader(clf, path, stop):
-    """Predict, take apart, save and load until told to stop; return the number of rounds and what was wrong."""
+    """Predict, save and load until `stop` is set; return the number of rounds and the errors."""
     rounds, wrong = 0, []
     while not stop.is_set() and not wrong:
         rounds += 1
         try:
             labels = clf.predict(DIRECTIONS)
-            for i, label in enumerate(labels):  # its own class where that is known; else some known one
+            for i, label in enumerate(labels):  # the first eight classes are always known
                 if label != LABELS[i] and i < 8:
                     wrong.append(f"{LABELS[i]} is called {label}")
             P = clf.predict_proba(DIRECTIONS)
@@ -40,7 +40,7 @@ def reader(clf, path, stop):
             for label, weights in zip(back.classes_, back.proxies_.weights):
                 if weights.argmax() != own[label]:
                     wrong.append(f"saved: the proxy of {label} is that of {LABELS[weights.argmax()]}")
-        except Exception as e:  # whatever it is, the test names it
+        except Exception as e:  # the test reports every error
             wrong.append(repr(e))
     return rounds, wrong
 
@@ -72,7 +72,7 @@ def test_eight_readers_never_see_a_mix(tmp_path, aggregator, monkeypatch):
 
 
 def test_writers_all_count():
-    """Each of eight threads adds classes of its own and extends a common one; nothing is lost."""
+    """Each of eight threads adds its own classes and extends a shared class; nothing is lost."""
     clf = ImprintClassifier(generator="all", aggregator="max", random_state=0).partial_fit(rows_of(0), ["common"] * 3)
     start = threading.Barrier(8)
 
@@ -117,7 +117,7 @@ def test_additions_to_an_imprinter_all_count():
 
 
 def test_one_thread_holds_for_a_blas_that_is_loaded_meanwhile():
-    """SciPy brings a BLAS of its own, which compiled loops call; it is imported when first needed."""
+    """SciPy has its own BLAS, which compiled loops call; it is imported when first needed."""
     code = """if True:
         import sys
         import numpy

@@ -1,4 +1,4 @@
-"""`Imprinter.fit` and `predict` on the values that programs pass."""
+"""`Imprinter.fit` and `predict` on all kinds of values."""
 
 import copy
 import io
@@ -123,7 +123,7 @@ def test_tables_of_texts_and_of_embeddings(kind, embeddings):
 
 
 def test_columns_of_a_hugging_face_data_set():
-    class Dataset:  # what `datasets.Dataset` looks like
+    class Dataset:  # has the interface of `datasets.Dataset`
         column_names = ("image", "label")
 
         def __getitem__(self, name):

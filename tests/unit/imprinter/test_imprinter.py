@@ -20,7 +20,7 @@ def temporary_home(tmp_path, monkeypatch):
 
 
 def picture(shade: int, seed: int) -> np.ndarray:
-    """A grey gradient of some shade with noise: `raw` tells shades apart by distance."""
+    """A grey gradient of a shade with noise; `raw` separates shades by distance."""
     noise = np.random.default_rng(seed).integers(-15, 15, (12, 12, 3))
     return np.clip(shade + noise, 0, 255).astype(np.uint8)
 
@@ -106,7 +106,7 @@ def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(tmp_pat
     np.testing.assert_array_equal(weights(grown), weights(whole))
     grown.forget("middle")
     np.testing.assert_array_equal(weights(grown), before)
-    assert taken.classes_.tolist() == ["dark", "light"], "a classifier once taken does not change"
+    assert taken.classes_.tolist() == ["dark", "light"], "a classifier obtained earlier does not change"
     assert taken is not grown.classifier
 
 
@@ -251,7 +251,7 @@ def test_positive_contributions_come_before_negative_ones(photos):
     split = signs.index(False)
     assert values[:split] == sorted(values[:split], reverse=True)
     assert values[split:] == sorted(values[split:])
-    assert abs(values[split]) > values[split - 1]  # by size alone this one would have come earlier
+    assert abs(values[split]) > values[split - 1]  # ordered by absolute value, this one would come earlier
 
 
 def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):

@@ -1,4 +1,4 @@
-"""Predictions as JSON say what the methods of `Imprinter` say."""
+"""Predictions as JSON agree with the methods of `Imprinter`."""
 
 import numpy as np
 import pytest

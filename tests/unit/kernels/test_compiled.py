@@ -1,4 +1,4 @@
-"""Machine code on disk is used again, but not after an upgrade that changed what it was compiled from."""
+"""Cached machine code is reused, but not after an upgrade that changed its source."""
 
 import os
 import shutil
@@ -44,8 +44,8 @@ def install(folder, module, value):
     compiled = folder / "imprint" / "kernels" / "compiled"
     for name, text in ((module, CALLEE.format(value=value)), ("caller", CALLER.format(module=module))):
         (compiled / f"{name}.py").write_text(text)
-    os.utime(compiled / f"{module}.py", (value, value))  # Python notices a change by the time
-    os.utime(compiled / "caller.py", (1, 1))  # and numba by the time and the size of the caller's file
+    os.utime(compiled / f"{module}.py", (value, value))  # Python detects changes by the modification time
+    os.utime(compiled / "caller.py", (1, 1))  # numba by the time and size of the caller's file
 
 
 def answer(folder):

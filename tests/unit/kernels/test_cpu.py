@@ -1,4 +1,4 @@
-"""Limits of threads: for a block, nested blocks, and for good."""
+"""Thread limits: for a block, for nested blocks, and permanent."""
 
 import os
 import subprocess

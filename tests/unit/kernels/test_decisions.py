@@ -1,4 +1,4 @@
-"""Counting decisions: both engines, ties, one class; votes of neighbours."""
+"""Counting correct predictions: both engines, ties, one class; votes of neighbours."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Farthest points against the definition."""
+"""Farthest points compared with their definition."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Gram matrices: exact enough, whole, and independent of threads."""
+"""Gram matrices: accurate, complete, and independent of threads."""
 
 import numpy as np
 import pytest

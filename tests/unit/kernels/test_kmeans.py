@@ -1,4 +1,4 @@
-"""k-means against scikit-learn, and the promises of its docstring."""
+"""k-means compared with scikit-learn, and the guarantees in its docstring."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
 
 
 def from_rows(X, chosen, mass=None, tol=1e-4):
-    """Lloyd's iteration from chosen rows."""
+    """Lloyd's iteration from given initial rows."""
     with cpu.one_blas_thread():
         return kernel._Data(X, mass, tol).cluster(chosen, 300)
 

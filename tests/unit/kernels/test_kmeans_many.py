@@ -1,4 +1,4 @@
-"""Many k-means problems of the same few rows: every one as `kmeans` alone would solve it, bit for bit."""
+"""Many k-means problems on the same few rows: each result equals that of a single `kmeans`, bit for bit."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def always_compiled(monkeypatch):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Seedings and iterations by the Gram matrix, and how often one of them was left to sketches."""
+    """Counts of seedings and iterations by the Gram matrix, and of those left to sketches."""
     seen = {"choose": 0, "lloyd": 0, "sketched": 0}
 
     def record(name, method):
@@ -104,7 +104,7 @@ def test_no_rounding_decides_where_rows_coincide(calls):
 
 
 def test_a_generator_seeds_as_it_does_alone(calls):
-    """Also where seeds are equally good, so that sketches decide after the Gram matrix could not."""
+    """Also with equally good seeds, which the Gram matrix cannot decide, so that sketches are used."""
     X = ROWS["duplicates"].astype(np.float32)
     many = kmeans_many([X], [Problem(0, 20, np.random.default_rng(seed)) for seed in range(5)])
     for seed, result in enumerate(many):
@@ -122,7 +122,7 @@ def test_a_draw_between_two_rows_is_in_doubt(target, sure):
 
 
 def test_doubtful_rows_are_compared_exactly(monkeypatch):
-    """Wider bounds put nearly every row in doubt."""
+    """With wider error bounds, nearly every row is compared exactly."""
     wide = rows_with_wide_bounds(GramRows.arrays.func)
     monkeypatch.setattr(GramRows, "arrays", property(wide))
     assert_each_as_alone(ROWS["normal"].astype(np.float32), tol=0)

@@ -23,7 +23,7 @@ def cost(D, medoids, mass):
 
 
 def published(D, k):
-    """The alternating iteration as the paper's package runs it."""
+    """The alternating iteration of the paper's package."""
     medoids = np.argsort(D.sum(axis=1), kind="stable")[:k]
     for _ in range(300):
         labels, old = np.argmin(D[medoids], axis=0), medoids.copy()
@@ -93,7 +93,7 @@ def test_duplicates_and_large_k():
 
 
 def test_many_medoids_of_few_rows_are_those_of_exact_distances():
-    """Most clusters have two rows, which cost the same as medoids: only equal distances keep the present one."""
+    """Most clusters have two rows with equal costs as medoids; exact distances keep the current medoid."""
     for seed in range(30):
         X = blobs(60, d=32, seed=seed)
         D = cdist(X.astype(np.float64), X.astype(np.float64)).astype(np.float32)

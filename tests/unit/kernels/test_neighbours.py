@@ -1,4 +1,4 @@
-"""Neighbour lists against scikit-learn's brute force."""
+"""Neighbour lists compared with brute force in scikit-learn."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_a_zero_row_is_at_cosine_distance_one():
 
 
 def compared_with_all(monkeypatch):
-    """How many queries were compared with all rows, by call."""
+    """The number of queries compared with all rows, per call."""
     counts, whole = [], neighbours._among_all
     monkeypatch.setattr(neighbours, "_among_all", lambda Q, *rest: (counts.append(len(Q)), whole(Q, *rest))[1])
     return counts
@@ -73,7 +73,7 @@ def test_an_outlier_neither_hides_neighbours_nor_costs_comparisons(monkeypatch):
 
 
 def test_what_rounding_might_hide_is_compared_with_all_rows(monkeypatch):
-    """Rows so near each other that their products in float32 cannot tell which is nearest."""
+    """Rows so close that float32 products cannot determine the nearest."""
     W = rows(3000, 40, 5, 2)
     W[100:200] = W[100] * (1 + 1e-7 * np.arange(100, dtype=np.float32)[:, None])
     Q = W[np.r_[100:110, 200:300]]

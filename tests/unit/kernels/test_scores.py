@@ -1,4 +1,4 @@
-"""Best scores per class, and probabilities whose largest is the winner's, also after rounding."""
+"""Best scores per class; the predicted class has the largest probability, also after rounding."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Lists of neighbours out of one product, for every norm of queries and proxies: both engines against `nearest`."""
+"""Neighbour lists from one product, for every norm of queries and proxies: both engines compared with `nearest`."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ BLOCKS = [(rng.normal(size=(n, 30)) + 3).astype(np.float32) for n in (40, 5, 1)]
 BLOCKS[0][7] = 0
 BLOCKS[1][3] = BLOCKS[1][2]
 SETS = [(0, 40, False), (0, 3, False), (0, 40, True), (1, 5, True), (0, 12, True), (2, 1, False), (1, 5, False)]
-near = BLOCKS[0][:8] + rng.normal(scale=1e-3, size=(8, 30))  # so near that products alone would not do
+near = BLOCKS[0][:8] + rng.normal(scale=1e-3, size=(8, 30))  # so close that products are not sufficient
 Q = np.concatenate([rng.normal(size=(20, 30)) + 3, near, BLOCKS[0][::9] * 1.0000001, BLOCKS[1], 2 * BLOCKS[1]])
 Q = Q.astype(np.float32)
 

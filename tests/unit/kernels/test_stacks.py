@@ -1,4 +1,4 @@
-"""Best scores of prefixes and of rows divided by their lengths, out of one product."""
+"""Best scores of prefixes and of normalised rows, from a single product."""
 
 import numpy as np
 import pytest

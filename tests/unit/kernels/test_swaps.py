@@ -1,4 +1,4 @@
-"""Eager swaps, compiled and in NumPy, against a plain restatement: the same swaps, also among equal distances."""
+"""Eager swaps, compiled and in NumPy, compared with a plain implementation: the same swaps, also for ties."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from imprint.kernels.compiled import pam
 
 
 def plain_swaps(D, weight, medoids):
-    """Round after round, by the definition: every row, every medoid, all in float64."""
+    """Swaps by their definition: every row and medoid in every round, in float64."""
     D, medoids, idle, row = D.astype(np.float64), medoids.copy(), 0, 0
     swaps = []
     while idle < len(D):
@@ -43,7 +43,7 @@ def eager_swaps(D, weight, medoids, block, engine=pam):
 
 
 def distances(kind, n, rng):
-    """Whole numbers are summed without rounding, so that equal sums are equal in any order."""
+    """Integer distances, whose sums are exact in any order."""
     X = {
         "normal": lambda: rng.normal(size=(n, 30)),
         "groups": lambda: rng.normal(size=(6, 8))[rng.integers(6, size=n)] * 4 + rng.normal(size=(n, 8)),

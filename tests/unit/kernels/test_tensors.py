@@ -1,4 +1,4 @@
-"""The torch kernels against the NumPy ones: on the CPU, and k-means also on a GPU where there is one."""
+"""The torch kernels compared with the NumPy kernels: on the CPU, and k-means also on a GPU if there is one."""
 
 import sys
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def tensors(arrays, device="cpu"):
 
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request, monkeypatch):
-    """In plain torch on the CPU, by Triton programs on a GPU."""
+    """The CPU uses plain torch, a GPU uses Triton programs."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
     if request.param == "cpu":
@@ -76,7 +76,7 @@ class HostPasses:
 
 @pytest.mark.parametrize("largest", [2**29, 5000])
 def test_batches_of_problems(largest, monkeypatch):
-    """Problems are packed into batches, and their results unpacked: each is that of NumPy."""
+    """Problems are packed into batches; each unpacked result equals that of NumPy."""
     monkeypatch.setitem(sys.modules, "imprint.kernels.tensor.fused", SimpleNamespace(Fused=HostPasses))
     monkeypatch.setattr(tensor_kmeans, "MAX_BATCH_DISTANCES", largest)
     problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (2, 5, 20) for seed in (0, (1, 2))]
@@ -141,7 +141,7 @@ def test_kmeans_ends_at_a_fixed_point(device):
 
 
 def test_kmeans_far_from_the_origin(device):
-    """What float32 cannot tell apart there, it can around the mean."""
+    """float32 separates these rows only after subtracting the mean."""
     X, problem = clustered(250) + np.float32(1000), Problem(0, 20, 0)
     (a,), (b,) = kmeans_many([X], [problem]), kmeans_many(tensors([X], device), [problem])
     assert (b.inertia, b.iterations) == (pytest.approx(a.inertia, rel=1e-4), a.iterations)
@@ -173,7 +173,7 @@ def test_kmeans_does_not_touch_its_rows(device):
 
 
 def test_kmeans_revives_empty_clusters(device):
-    """Twenty clusters on twenty distinct points, each many times: nothing may be left over."""
+    """Twenty clusters on twenty distinct points, each repeated: the inertia must be zero."""
     (X,) = tensors([np.repeat(clustered(20), 15, axis=0)], device)
     for result in kmeans_many([X], [Problem(0, 20, seed) for seed in range(10)]):
         assert len(result.centres) == 20
@@ -199,7 +199,7 @@ def test_neighbours(metric, dtype):
 
 
 def test_neighbours_that_float32_products_cannot_separate():
-    """Far from the origin the products round away what matters; the exact pass must not."""
+    """Far from the origin, products lose the differences to rounding; the exact pass must not."""
     W = (1000 + 1e-2 * RNG.normal(size=(400, 8))).astype(np.float32)
     distances, indices = nearest(*tensors([W[:50], W]), 3)
     want, where = nearest(W[:50].astype(float), W.astype(float), 3)
@@ -218,7 +218,7 @@ def test_the_callers_precision_is_left_alone():
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_neighbours_of_zero_rows_and_of_equals(metric):
-    """A zero row has the cosine distance one to every row; of more equals than are asked for the first are listed."""
+    """A zero row has cosine distance one to every row; of more ties than neighbours, the first are listed."""
     W = np.concatenate([np.zeros((2, 4)), np.repeat(np.eye(4), 5, axis=0)])
     Q = np.concatenate([np.zeros((1, 4)), np.eye(4)[:2]])
     for m in (1, 3, 7):

@@ -1,4 +1,4 @@
-"""Pictures that were cut, flipped, spliced or lied about: a picture, or a sentence; never anything else."""
+"""Truncated, flipped, spliced or mislabelled picture files are read or refused in one sentence."""
 
 import io
 import struct
@@ -11,7 +11,7 @@ from PIL import Image
 from imprint.datasets import UnreadableInput, load_files
 from imprint.modalities.image import MAX_PIXELS, formats
 
-EACH = 40  # of every format, so 200 and more in all
+EACH = 40  # per format, more than 200 in total
 LONGEST = 5.0
 PIXELS = np.random.default_rng(0).integers(0, 256, (33, 47, 3), dtype=np.uint8)
 
@@ -23,7 +23,7 @@ def whole(kind: str) -> bytes:
 
 
 def broken(raw: bytes, other: bytes, draw: np.random.Generator) -> bytes:
-    """A picture after one accident or one lie."""
+    """A picture file with one random damage or one false header value."""
     data, kind, at = bytearray(raw), draw.integers(7), int(draw.integers(len(raw)))
     if kind == 0:
         return raw[:at]
@@ -61,7 +61,7 @@ def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
         except UnreadableInput as e:
             refused += "\n" not in str(e) and str(e).startswith(f"Cannot read {path}: ")
         assert time.monotonic() - start < LONGEST, (kind, i)
-    assert refused >= EACH // 4, "too few were broken to test anything"
+    assert refused >= EACH // 4, "too few files were damaged"
 
 
 def test_there_are_two_hundred_of_them():

@@ -134,7 +134,7 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
 
 
 def png_of(width, height):
-    """The header of a PNG that claims a size."""
+    """A PNG header that states a given size."""
     chunk = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
 
@@ -150,7 +150,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked():
 
 
 def jpeg_claiming(width, height, components=None, **options):
-    """A small JPEG whose header claims another size, and whose first scan another number of colours."""
+    """A small JPEG whose header states another size, and whose first scan states another number of colours."""
     data = bytearray(saved(RGB, "JPEG", **options))
     frame = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
     data[frame + 5 : frame + 9] = struct.pack(">HH", height, width)

@@ -1,4 +1,4 @@
-"""A modality from outside the package, colour swatches of three numbers: one file, one adapter, one renderer."""
+"""A modality defined outside of the package, colour swatches of three numbers: one file with adapter and renderer."""
 
 import json
 import sys
@@ -83,7 +83,7 @@ ADAPTER = """
 
 @pytest.fixture
 def swatches(tmp_path, monkeypatch):
-    """Installs the plug-in, and makes a folder with one sub-folder of swatches per colour."""
+    """Install the plug-in, and create a folder with one sub-folder of swatches per colour."""
     site = tmp_path / "site"
     files = {
         "swatches-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: swatches\nVersion: 1.0\n",
@@ -110,7 +110,7 @@ def swatches(tmp_path, monkeypatch):
 
 
 def forget():
-    """Forget which plug-ins are installed."""
+    """Clear the caches of installed modalities."""
     extras.registered.cache_clear()
     modalities.family.load.cache_clear()
     modalities.modality.cache_clear()

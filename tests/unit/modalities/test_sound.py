@@ -1,4 +1,4 @@
-"""Sounds in WAV files, against scipy's writer and reader."""
+"""Sounds in WAV files, compared with the writer and reader of scipy."""
 
 import struct
 
@@ -68,7 +68,7 @@ def test_24_bits_and_other_chunks():
         (wav(b"\1", 16), "has no samples"),
         (wav(b"\1\2", 16, channels=0), "damaged"),
         (wav(b"\1\2", 16).replace(b"\2\0\x10\0", b"\0\0\x10\0"), "damaged"),
-        (wav(b"\1\2", 4), "damaged"),  # a frame of no bytes
+        (wav(b"\1\2", 4), "damaged"),  # a frame size of zero bytes
         (wav(b"\1\2", 8, kind=7), "samples of 8 bits in format 7 are not read; save it as 16-bit PCM"),
         (wav(np.float32([np.nan]).tobytes(), 32, kind=3), "not finite"),
         (wav(np.float64([1e300]).tobytes(), 64, kind=3), "not finite"),

@@ -1,4 +1,4 @@
-"""The paper's questions asked of another aggregator."""
+"""The studies of the paper with another aggregator (`--beside`)."""
 
 from dataclasses import asdict
 
@@ -89,7 +89,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     (sources,) = (v for (_, text), v in verdicts.items() if "norm_pre and norm_inf make no" in text)
     assert set(sources) == {"here", "here, kernel", "published results"}
     text = markdown_pages(runs)["results.md"]
-    assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
+    assert text.count("--out RESULTS --beside kernel\n") == 2  # once per artefact
     assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
 

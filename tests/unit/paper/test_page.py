@@ -1,4 +1,4 @@
-"""The page of several runs: what is shown once, what beside each other, and that it stands alone."""
+"""The page of several runs: parts shown once, parts shown next to each other, and no external files."""
 
 import re
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_later_runs_show_what_is_their_own():
     table, counts, curves = sections_by_artefact([SMALL, FULL])
     assert [run.name for run, _ in table] == ["subset", "full size"]
     assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == ["ranks-full-size"]
-    assert [run.name for run, _ in counts] == ["subset"]  # the same in both
+    assert [run.name for run, _ in counts] == ["subset"]  # the same in both runs
     assert [run.name for run, _ in curves] == ["subset"]  # nothing to show
     assert len(sections_by_artefact([FULL, SMALL])[2]) == 2
     again = replace(FULL, sections=(replace(OTHER, text=TABLE.text),))

@@ -160,7 +160,7 @@ def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, 
     out = shutil.copytree(table1, tmp_path / "out")
     assert run("paper/table1", discover(folder), out, workers=1).computed == 0
     wider = run("paper/aggregators_20", discover(folder), out, workers=1)
-    assert wider.computed == wider.experiments - 16 * 3  # k-means with 20 proxies and max was there
+    assert wider.computed == wider.experiments - 16 * 3  # k-means with 20 proxies and max was computed before
     assert sections(out, ["table1"])[0].parts
 
 
@@ -182,7 +182,7 @@ def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
     studies = [study for batch in planned_batches("paper/all", setting) for study in batch]
     methods = {str(m.generator) for study in studies for m in study.methods}
     assert "kmeans(k=20)" in methods
-    assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
+    assert "kmeans(k=4)" not in methods  # only the curves of "d in 1" need them
     assert run("paper/gain", setting, tmp_path, workers=1).experiments == 0
     assert not (tmp_path / "collapse.json").exists()
 
@@ -193,7 +193,7 @@ def test_progress_is_that_of_all_studies(folder, tmp_path):
     assert len(planned_batches("paper/all", setting)) > 1
     summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
+    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # it falls if some exist already
     assert seen[-1].done == seen[-1].total == summary.computed > 0
     assert seen[0].total == summary.computed, "studies that are planned together know their total from the start"
     assert seen[-1].seconds_left == 0

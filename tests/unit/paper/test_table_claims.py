@@ -13,7 +13,7 @@ HOLDS, FAILS, UNTESTABLE = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE
 
 
 def result(means, instances=12, noise=0.0, chosen=None):
-    """Rows with the given means; noise of an instance reverses the order of rows that are close."""
+    """Rows with the given means; noise per instance reverses the order of close rows."""
     signs = np.where(np.arange(instances) % 2, 1, -1)[:, None] * np.linspace(-1, 1, len(means))
     scores = np.array(list(means.values())) + np.arange(instances)[:, None] / 10 + noise * signs
     comparison = compare(scores, list(means))

@@ -1,4 +1,4 @@
-"""New classes beside those of a network's own head: each way against its formula, exact changes, files, refusals."""
+"""New classes next to pre-trained ones: each strategy compared with its formula, exact changes, files, errors."""
 
 import numpy as np
 import onnxruntime
@@ -15,11 +15,11 @@ from imprint.imprinter import Embedded
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, match_quantiles
 
 HEAD = backbones.head("tinynet")
-LABELS = ("zzz", "aardwolf", "m of many")  # before, after and among the network's own when sorted
+LABELS = ("zzz", "aardwolf", "m of many")  # sorted before, after and among the pre-trained labels
 
 
 def embedded(labels, n=12, seed=0):
-    """Embeddings of new classes, positive and of some length as a network's are; a class has the same rows always."""
+    """Non-negative embeddings of new classes, like those of the network; the rows of a class are always the same."""
     rows = []
     for label in labels:
         rng = np.random.default_rng((seed, *label.encode()))
@@ -30,7 +30,7 @@ def embedded(labels, n=12, seed=0):
 
 
 def old_rows():
-    """What the network's own classes look like best, and every second one less so."""
+    """For each pre-trained class, an embedding in the direction of its weights; every second one is shorter."""
     W = HEAD.weights / np.linalg.norm(HEAD.weights, axis=1, keepdims=True)
     return (np.maximum(W, 0) * np.where(np.arange(len(W)) % 2, 3, 30)[:, None]).astype(np.float32)
 
@@ -41,7 +41,7 @@ def asked():
 
 
 def between():
-    """From a new class to one of the network's own, step by step."""
+    """Embeddings between a pre-trained class and a new class, in 60 steps."""
     t = np.linspace(0, 1, 60, dtype=np.float32)[:, None]
     return t * embedded(LABELS[:1], 1, seed=3).X + (1 - t) * old_rows()[:1]
 
@@ -51,7 +51,7 @@ def fitted(way, labels=LABELS):
 
 
 def towards(m):
-    """DONE: the values of the sorted head rows' mean, in the order of m's."""
+    """DONE: the values of the mean sorted row of the head, in the order of the values of m."""
     out = np.empty_like(m)
     out[np.argsort(m, kind="stable")] = np.sort(HEAD.weights, axis=1).mean(axis=0)
     return out
@@ -63,7 +63,7 @@ def test_ranks_are_kept_and_values_are_those_of_the_mean_sorted_row():
 
 
 def by_label(model, X):
-    """Scores of the network's own classes in its order, then of the new ones in theirs."""
+    """Scores of the pre-trained classes in the order of the head, and of the new classes in the order of LABELS."""
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
     S = model.state.head.scores(X)
     return S[:, [place[name] for name in HEAD.names]], S[:, [place[label] for label in LABELS]]
@@ -116,7 +116,7 @@ def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
         logits = X @ HEAD.weights.T + HEAD.bias
         gaps += ((X @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)).tolist()
     assert len(gaps) == 36
-    assert model.state.head.margin == pytest.approx(min(gaps), rel=1e-6)  # of 36 the worst is within 1 %
+    assert model.state.head.margin == pytest.approx(min(gaps), rel=1e-6)  # the minimum of 36 is the 1 % quantile
     assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).state.head.margin == 0
 
 
@@ -146,9 +146,9 @@ def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
     assert [again.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)] == [
         whole.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)
     ]
-    assert (tmp_path / "m.imprint").stat().st_size < 700_000  # the network's own rows stay with the network
+    assert (tmp_path / "m.imprint").stat().st_size < 700_000  # the pre-trained weights are not stored in the file
     assert answers(again.forget("zzz")) == answers(whole.forget("zzz"))
-    assert answers(again.fit(embedded(LABELS))) == answers(fitted(way))  # fitted anew it keeps the whole head again
+    assert answers(again.fit(embedded(LABELS))) == answers(fitted(way))  # a new fit has all pre-trained classes again
 
 
 @pytest.mark.parametrize("way", ["qi", "done"])

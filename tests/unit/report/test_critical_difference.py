@@ -1,4 +1,4 @@
-"""The diagram: where things lie, and that the picture holds them."""
+"""The critical-difference diagram: layout and drawing."""
 
 import re
 import subprocess
@@ -76,7 +76,7 @@ def test_marks_are_exact_and_no_two_lines_cross(comparison):
 
 @pytest.mark.parametrize(("methods", "name"), [(2, "m{}"), (3, "m{}"), (7, "a long name " * 4 + "{}")])
 def test_the_page_has_room_for_everything(methods, name):
-    """Nothing is drawn at the edge, so nothing is cut off there."""
+    """Nothing is drawn at the edge, so nothing is cut off."""
     with Image.open(BytesIO(critical_difference(example(methods, name=name), "png", title="title " * 20))) as picture:
         pixels = np.asarray(picture.convert("L"))
     edge = 20

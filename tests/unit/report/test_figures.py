@@ -1,4 +1,4 @@
-"""Drawings of the page: what they show, and that they repeat."""
+"""Figures of the page: their content, and that they are reproducible."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The results of a study as one file: what it holds, and that other tools read it."""
+"""The results of a study as one file: its content, and that other tools read it."""
 
 import json
 import re
@@ -43,9 +43,9 @@ def test_every_column_of_a_shard_is_there_and_explained(folder):
 
 
 def test_somebody_elses_results_are_not_written_over(folder, tmp_path, capsys):
-    """The name `results.parquet` was not chosen by whoever asks for an export into a folder."""
+    """The user did not choose the name `results.parquet`, so a foreign file of this name is kept."""
     place = shutil.copytree(folder, tmp_path / "study")
-    assert main(["study", "export", str(place)]) == main(["study", "export", str(place)]) == 0, "our own is replaced"
+    assert main(["study", "export", str(place)]) == main(["study", "export", str(place)]) == 0, "it replaces exports"
     for write in (lambda path: path.write_text("mine"), lambda path: pq.write_table(pa.table({"mine": [1]}), path)):
         write(place / "results.parquet")
         before = (place / "results.parquet").read_bytes()
@@ -96,7 +96,7 @@ def test_stores_that_lie_side_by_side_come_together(tmp_path):
     ]
     changed = Held({("b", "one"): (X + 1, Y, X[::3], Y[::3])})
     run(other, tmp_path / "second", source=changed, workers=1)
-    assert len(results_table(tmp_path)) == 3  # what was computed of other embeddings is not shown
+    assert len(results_table(tmp_path)) == 3  # results for other embeddings are not shown
 
 
 def test_refusals(folder, tmp_path):
@@ -116,7 +116,7 @@ def test_the_page_has_the_dictionary():
 
 @pytest.fixture(scope="module")
 def told(folder, tmp_path_factory):
-    """What the examples should print, from the table itself."""
+    """The expected output of the examples, computed from the table."""
     path = tmp_path_factory.mktemp("export") / "results.parquet"
     rows = export(folder, path).to_pylist()
     values: dict[tuple[str, ...], list[float]] = {}

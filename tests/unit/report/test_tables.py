@@ -1,4 +1,4 @@
-"""The report of a study against numbers worked out by hand."""
+"""The report of a study compared with values computed by hand."""
 
 import csv
 import io
@@ -114,7 +114,7 @@ def test_every_data_set_and_backbone_has_a_table(table):
     assert (good.values, good.mean, good.rank) == (pytest.approx((0.8, 0.65)), pytest.approx(0.725), 1)
     assert part.values[0] == pytest.approx(0.99)
     assert np.isnan([part.values[1], part.mean, part.rank]).all()
-    assert tables.breakdowns[0].rows[2].rank == 1  # best where it has results
+    assert tables.breakdowns[0].rows[2].rank == 1  # best on the instances with results
     lines = list(csv.DictReader(io.StringIO(breakdowns_csv(tables.breakdowns))))
     assert len(lines) == 3 * (2 + 2 + 3)
     assert as_json(tables)["breakdowns"][2]["rows"][2]["mean"] is None

@@ -1,4 +1,4 @@
-"""One table in all its forms."""
+"""One table in all formats."""
 
 import csv
 import io

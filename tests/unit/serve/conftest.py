@@ -1,4 +1,4 @@
-"""A server in this process, on a port of its own, and a client that knows its token."""
+"""A server in this process, on a free port, and a client with its token."""
 
 import http.client
 import io
@@ -25,7 +25,7 @@ METHOD = Method.of(**PARTS)
 
 
 def picture(seed, kind="png", shade=0, size=(20, 24)):
-    """A picture that is bright at the top (shade 0) or at the bottom (shade 1), with noise of its own."""
+    """A picture that is bright at the top (shade 0) or at the bottom (shade 1), with individual noise."""
     rng = np.random.default_rng(seed)
     pixels = rng.integers(0, 60, (*size, 3), dtype=np.uint8)
     half = slice(0, size[0] // 2) if shade == 0 else slice(size[0] // 2, None)
@@ -36,7 +36,7 @@ def picture(seed, kind="png", shade=0, size=(20, 24)):
 
 
 class Client:
-    """Requests as a program makes them; `headers` replace or, where None, drop the usual ones."""
+    """An HTTP client; `headers` replace the default headers, or remove them if None."""
 
     def __init__(self, port, token):
         self.port, self.token = port, token
@@ -76,7 +76,7 @@ def project(tmp_path):
 
 @contextmanager
 def serving(project, label_studio=False):
-    """Serve a project on a port of its own."""
+    """Serve a project on a free port."""
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     server = uvicorn.Server(uvicorn_config(application(Projects(project, label_studio), "secret", port)))

@@ -1,4 +1,4 @@
-"""Adding, predicting, evaluating and exporting, as a program does it."""
+"""Adding, predicting, evaluating and exporting by the HTTP API."""
 
 import asyncio
 import io

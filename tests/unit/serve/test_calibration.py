@@ -1,4 +1,4 @@
-"""A model gives the same answer on the page, in the terminal and after export, and says whether it is calibrated."""
+"""A model gives the same predictions on the page, in the terminal and after export, and reports if it is calibrated."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def answers(client, raws=NEW, query=""):
 
 
 def assert_same(client, model):
-    """The page answers as a model in Python does, to 1e-6; rounding may move a p-value by one of the 40 rows."""
+    """Assert that page and Python agree to 1e-6; rounding may change a p-value by one of the 40 rows."""
     pictures = [np.array(Image.open(io.BytesIO(raw))) for raw in NEW]
     P, known = model.predict_proba(pictures), model.known(pictures)
     for reply, p, value in zip(answers(client), P, known):
@@ -65,7 +65,7 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
 
 
 def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(client, project, tmp_path):
-    """Quantile normalisation refers to the classes before; `bottom` comes second, although it is first in the list."""
+    """Quantile normalisation depends on earlier classes; `bottom` was imprinted second but sorts first."""
     top, bottom = ([np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)] for s in (0, 1))
     model = Imprinter("raw", cache=False, calibrate=True, **{**PARTS, "norm_post": "quantile", "aggregator": "max"})
     model.fit((top, ["top"] * 20)).add((bottom, ["bottom"] * 20))

@@ -15,7 +15,7 @@ from .conftest import METHOD, picture
 
 
 class Pair(type(backbones.load("raw"))):
-    """Pixels, and for names a picture of the top or of the bottom: a two-tower model without a network."""
+    """A two-tower model without a network: pixels for pictures, a picture bright at top or bottom for names."""
 
     embeds_names = True
 

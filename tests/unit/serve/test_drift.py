@@ -1,4 +1,4 @@
-"""What the server says when its inputs stop looking like the training data."""
+"""The report of the server when inputs drift away from the training data."""
 
 import logging
 
@@ -9,7 +9,7 @@ def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplo
     for i in range(30):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
-    project.evaluated().result()  # a later calibration would start the evidence again
+    project.evaluated().result()  # a later calibration would reset the evidence
     client.json("POST", "/api/predict", picture(500))
     state = client.json("GET", "/api/drift")[1]
     assert (state["alarm"], state["unfamiliar"], state["inputs"]) == (None, [], 1)

@@ -1,4 +1,4 @@
-"""The first import of a folder: interrupted, and with files that are none."""
+"""The first import of a folder: interruptions, and files that are not inputs."""
 
 import os
 import shutil

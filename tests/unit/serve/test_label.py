@@ -1,4 +1,4 @@
-"""Unlabelled inputs of a page: their order, skipping, and labels by the model."""
+"""Unlabelled inputs on the page: order, skipping, and labels by the model."""
 
 import pytest
 

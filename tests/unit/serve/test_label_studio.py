@@ -1,4 +1,4 @@
-"""The protocol that Label Studio speaks with a machine-learning backend."""
+"""The protocol between Label Studio and a machine-learning backend."""
 
 import base64
 import threading
@@ -20,7 +20,7 @@ BASE = "/label-studio/secret"
 
 
 class Files(BaseHTTPRequestHandler):
-    """What Label Studio does when a backend fetches a picture: it wants its key."""
+    """A file server that requires an API key, like Label Studio."""
 
     def do_GET(self):
         allowed = self.headers.get("Authorization") == "Token key" and "moved" not in self.path
@@ -81,7 +81,7 @@ def test_the_protocol(backend, project):
     scores = [one["score"] for one in first]
     assert sorted(scores) == [place / 40 for place in range(20)]
     order = sorted(range(20), key=scores.__getitem__)
-    assert {n % 2 for n in order[:2]} == {0, 1}  # one of each kind first
+    assert {n % 2 for n in order[:2]} == {0, 1}  # the first two are of both classes
     rows = np.stack([project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)])
     assert order == PreparedPool(rows).suggest(20, None).tolist()
 

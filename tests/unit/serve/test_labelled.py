@@ -1,4 +1,4 @@
-"""Any changes in any order: the model is that of a fresh start from the same items, and undo goes all the way."""
+"""Any changes in any order: the model equals one fitted from scratch on the same items, and undo reverts everything."""
 
 import hashlib
 from itertools import pairwise
@@ -38,7 +38,7 @@ ENTRY = st.one_of(
 
 
 def walked(entries):
-    """The entries that could be done, the histories after each, and the model that followed each change."""
+    """Apply entries; return those applied, the history after each, and the model after all."""
     history, model, done, seen = History(), ServedModel(History(), BASIS), [], [History()]
     for entry in entries:
         if entry["do"] == "add" and any(

@@ -1,4 +1,4 @@
-"""The page's own logic, run by node where it is installed; and that the page asks nobody else for anything."""
+"""The tests of the JavaScript modules, run by node if it is installed; the page loads nothing from elsewhere."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_every_import_exists(file):
 
 
 def test_text_has_enough_contrast():
-    """AA in both colour schemes: 4.5 to 1 for everything that is read."""
+    """WCAG AA in both colour schemes: a contrast of 4.5 to 1 for all text."""
     light, dark = (
         dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", block))
         for block in re.findall(r":root \{(.*?)\}", (STATIC / "style.css").read_text("utf-8"), re.DOTALL)

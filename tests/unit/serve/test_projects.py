@@ -116,7 +116,7 @@ def test_a_deleted_project_gains_no_time_when_the_projects_are_listed(client, tm
 
 
 def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client, tmp_path):
-    """The folder of a data set has the same name each time, so a deleted one may be there already."""
+    """The folder of a data set has the same name each time, so an earlier deleted project may exist."""
     folder = tmp_path / "home" / "serve" / "photos-0123456789ab"
     for name in ("first", "second"):
         projects.open_project(folder).close()

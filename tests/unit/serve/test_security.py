@@ -1,4 +1,4 @@
-"""Who is refused, and that what is shown and kept cannot be abused."""
+"""Requests that are refused, and stored or displayed content that cannot be abused."""
 
 import http.client
 import io
@@ -52,19 +52,19 @@ def test_the_token_in_the_address_becomes_a_cookie_that_scripts_and_sites_cannot
     assert client.ask("GET", "/?token=wrong", Authorization=None)[0] == 403
     assert (
         client.ask("GET", "/api/state?token=secret", Authorization=None)[0] == 403
-    )  # there alone it would stay in logs
+    )  # in the address it would remain in logs
 
 
 def test_other_names_and_other_pages_are_refused(client):
     own = f"127.0.0.1:{client.port}"
     assert client.ask("GET", "/api/state", Host=f"localhost:{client.port}")[0] == 200
-    assert client.ask("GET", "/api/health", Host="evil.example")[0] == 403  # a name that was made to point here
+    assert client.ask("GET", "/api/health", Host="evil.example")[0] == 403  # a domain that resolves to this machine
     for origin in ("http://evil.example", f"https://{own}", "null", f"http://127.0.0.1:{client.port + 1}"):
         assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=origin)[0] == 403, origin
     assert (
         client.ask("POST", "/api/change", {"do": "create", "label": "a"}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
     )
-    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}  # which leads to the page and nowhere else
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}  # redirects only to the page
     assert [client.ask("GET", path, **link)[0] for path in ("/", "/api/state")] == [200, 403]
     assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=f"http://{own}")[0] == 200
     assert list(client.labels()) == ["cat"]
@@ -253,7 +253,7 @@ def test_a_long_cookie_costs_no_time(client):
     assert client.ask("GET", "/api/state", Authorization=None, Cookie=own)[0] == 200
 
 
-# The form of refusals
+# The form of error responses
 
 
 @pytest.mark.parametrize("entry", [{"do": []}, {"do": {}}, {"do": None}, {}, {"do": "open", "model": "x"}, {"do": "x"}])
@@ -348,7 +348,7 @@ def test_an_upload_that_never_pauses_but_never_ends_times_out(client, monkeypatc
                     slow.sendall(b"x")
         slow.settimeout(20)
         with suppress(ConnectionError):
-            while rest := slow.recv(4000):  # the body of the answer may follow its header
+            while rest := slow.recv(4000):  # the body of the response may follow its header
                 answer += rest
     assert b" 503 " in answer
     assert b"The upload stalled after" in answer
@@ -367,7 +367,7 @@ def test_a_header_that_never_ends_times_out(client, monkeypatch):
             time.sleep(0.1)
 
     dripping = socket.create_connection(("127.0.0.1", client.port), timeout=20)
-    with dripping, pytest.raises(ConnectionError):  # a few bytes now and then gain no time
+    with dripping, pytest.raises(ConnectionError):  # a few bytes do not extend the deadline
         drip(dripping)
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as second:
         host = f"Host: 127.0.0.1:{client.port}"

@@ -1,4 +1,4 @@
-"""The files of a project: kills, full disks, flipped bits, zeros, and folders of earlier versions."""
+"""The files of a project: kills, full disks, flipped bits, zeroed bytes, and folders of earlier versions."""
 
 import io
 import os
@@ -32,7 +32,7 @@ def flipped(path, seed):
 
 @contextmanager
 def largest_file(size):
-    """No file may grow beyond so many bytes; Python turns the signal into an error."""
+    """Limit the size of files in bytes; Python converts the signal to an error."""
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -45,7 +45,7 @@ def largest_file(size):
 
 @pytest.fixture
 def live(tmp_path):
-    """A folder as a killed server leaves it: the last changes are in the log of the database only."""
+    """A folder after a kill: the last changes are only in the log of the database."""
     (tmp_path / "live").mkdir()
     store = opened(tmp_path / "live")
     store.commit(ENTRIES[:50], PICTURES)
@@ -57,7 +57,7 @@ def live(tmp_path):
 
 
 def opened(folder):
-    """A store after its changes were checked."""
+    """Open a store and check its changes."""
     store = ProjectStore(folder)
     try:
         store.entries()

@@ -1,4 +1,4 @@
-"""Every thread behind the page, killed on purpose: one request fails with a sentence, the next one succeeds."""
+"""Failures in every thread of the server: one request fails with one sentence, the next one succeeds."""
 
 import ctypes
 import threading
@@ -23,7 +23,7 @@ class OnnxRuntimeError(Exception):
 
 
 def failing(error, times=1):
-    """A replacement of a method that raises so many times before it does its work."""
+    """Wrap a method: the first `times` calls raise an error."""
 
     def around(original):
         left = iter(range(times))
@@ -44,13 +44,13 @@ def thread_of(project, name):
 
 
 def patched(project, name, around):
-    """Replace what a thread of a project does."""
+    """Wrap the work of a thread of a project."""
     thread = thread_of(project, name)
     thread._work = around(thread._work)
 
 
 def request_of(client, name):
-    """The request that a thread works for."""
+    """Send the request that a thread processes."""
     if name == "evaluate":
         return client.ask("GET", "/api/export/model.imprint")
     return client.ask("POST", "/api/items?label=top&name=new.png", picture(int(time.monotonic() * 1e6) % 10**9))

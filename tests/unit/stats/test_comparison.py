@@ -1,4 +1,4 @@
-"""`compare`: verdicts, groups, and the laws they obey."""
+"""`compare`: results, groups, and their invariants."""
 
 import dataclasses
 import pickle
@@ -26,7 +26,7 @@ def graded(n=20, gap=1.0, methods=4, seed=0):
 
 
 def verdicts(result):
-    """Everything a comparison says, by name."""
+    """All results of a comparison, by name."""
     return {frozenset(pair[:2]): pair[2:] for pair in result.pairs}, dict(zip(result.names, result.ranks))
 
 
@@ -69,7 +69,7 @@ def test_groups_are_the_maximal_runs_without_a_difference(scores, alpha):
 
 
 def test_a_group_never_bridges_a_method_that_differs():
-    """a and c cannot be told apart, b between them differs from a: no bar may join a and c."""
+    """a and c do not differ significantly, but b between them differs from a: no bar may join a and c."""
     n = 30
     b = np.zeros(n)
     a = np.where(np.arange(n) < 22, 0.5, -0.01)  # over b mostly, by little
@@ -83,7 +83,7 @@ def test_a_group_never_bridges_a_method_that_differs():
 
 
 def test_no_pair_is_significant_where_friedman_does_not_reject():
-    """Holm alone would tell b from c; raw and adjusted p stay visible."""
+    """Holm alone would separate b from c; raw and adjusted p are still reported."""
     a, b, c = [7, 0, 0, 7, 8, 2, 3, 8], [5, 9, 8, 7, 1, 9, 6, 7], [2, 2, 4, 1, 1, 3, 3, 1]
     result = compare({"a": a, "b": b, "c": c})
     assert result.friedman.p > 0.05 >= result.pair("b", "c").adjusted

@@ -1,4 +1,4 @@
-"""The tables of `benchmarks/field` name every row won and lost, and an interrupted table continues."""
+"""The tables of `benchmarks/field` list every row won and lost, and an interrupted benchmark resumes."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Every block of code in the section on statistics runs and prints what the page says."""
+"""Every block of code in the section on statistics runs and prints the output on the page."""
 
 import doctest
 from pathlib import Path

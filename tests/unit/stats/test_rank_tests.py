@@ -1,4 +1,4 @@
-"""The tests against scipy, against counting every sign, and against their own laws."""
+"""The rank tests compared with scipy and with enumeration of all signs, and their invariants."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ tied_pairs = st.lists(st.tuples(few_values, few_values), min_size=1, max_size=10
 
 
 def count_every_sign(first, second):
-    """The definition: of all 2^n signs, how many give a statistic at least as far out, both sides."""
+    """The definition: the share of all 2^n signs with a statistic at least as extreme, two-sided."""
     difference = np.subtract(first, second)
     ranks = scipy.stats.rankdata(np.abs(difference))[difference != 0]
     seen = ranks[difference[difference != 0] > 0].sum()
@@ -81,7 +81,7 @@ def test_identical_scores_have_p_1(scores):
 
 @given(tied_pairs, st.sampled_from([500, 5, 7]), st.sampled_from([np.float64, np.float32]))
 def test_counts_fractions_and_percentages_give_one_p(pairs, total, dtype):
-    """1/500 - 0/500 and 3/500 - 2/500 are the same difference, whatever the last bit says."""
+    """1/500 - 0/500 and 3/500 - 2/500 are the same difference, despite rounding in the last bit."""
     first, second = np.array(pairs).T + 0.0
     scaled = [(scores / total).astype(dtype) for scores in (first, second)]
     assert wilcoxon(*scaled) == wilcoxon(first, second)

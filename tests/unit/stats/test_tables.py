@@ -1,4 +1,4 @@
-"""Scores come as arrays, wide and long tables, and mappings; all say the same or are refused by name."""
+"""Scores as arrays, wide and long tables, and mappings give the same comparison; invalid input is refused by name."""
 
 import math
 import random
@@ -61,7 +61,7 @@ def test_every_shape_says_the_same(scores, options):
 
 
 def test_shuffled_rows_are_aligned_by_instance():
-    """Each method keeps its rows in an order of its own; by position the answer would be another."""
+    """Each method has its rows in a different order; comparing by position would give another result."""
     by_position = np.array([list(nested[method].values()) for method in METHODS]).T
     assert compare(by_position, METHODS).pairs != EXPECTED.pairs
     assert compare(nested).pairs == EXPECTED.pairs
@@ -72,7 +72,7 @@ def test_columns_that_are_numbers_become_names():
 
 
 def test_float32_columns_keep_their_precision():
-    """0.9 - 0.8 and 0.3 - 0.2 tie in float32 as they do on paper."""
+    """0.9 - 0.8 and 0.3 - 0.2 are ties in float32, as in exact arithmetic."""
     table = np.array([[0.9, 0.8], [0.3, 0.2], [0.5, 0.7], [0.1, 0.4]])
     frame = pd.DataFrame(table.astype(np.float32), columns=["a", "b"])
     assert compare(frame).pairs == compare(np.rint(10 * table), ["a", "b"]).pairs

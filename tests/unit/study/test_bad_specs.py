@@ -1,4 +1,4 @@
-"""Specifications of studies that are wrong: refused in a sentence, however wrong they are."""
+"""Invalid specifications of studies are refused in one sentence."""
 
 import json
 import time
@@ -10,14 +10,14 @@ import yaml
 from imprint.core.errors import ImprintError
 from imprint.study import Grid, Held, Study, plan
 
-LONGEST = 5.0  # seconds that one file may take
+LONGEST = 5.0  # maximum seconds per file
 X, Y = np.random.default_rng(1).normal(size=(36, 5)).astype(np.float32), np.repeat(np.arange(3), 12)
 SOURCE = Held({("a", "one"): (X, Y, X[::3], Y[::3])})
 STUDY = Study(backbones="a", datasets="one", grid=Grid(generator=["mean", "random"], k=[1, 3]))
 
 
 def sentence(call):
-    """What a call is refused with; None where it is not."""
+    """The error message of a call; None if it succeeds."""
     try:
         call()
     except ImprintError as e:
@@ -90,7 +90,7 @@ SIGNS = [
 
 
 def mutated_values(draw):
-    """A spec with up to three values in whose place something else stands."""
+    """A spec with up to three values replaced."""
     changed = json.loads(json.dumps(PLAIN))
     for _ in range(draw.integers(1, 4)):
         grid = changed["grid"] if isinstance(changed["grid"], list) else []
@@ -100,7 +100,7 @@ def mutated_values(draw):
 
 
 def mutated_text(draw):
-    """A spec as somebody may have typed it: characters lost, doubled, or others among them."""
+    """A spec with typing errors: characters removed, repeated or inserted."""
     text = yaml.safe_dump(PLAIN)
     for _ in range(draw.integers(1, 6)):
         at, end = sorted(draw.integers(len(text) + 1, size=2).tolist())

@@ -1,4 +1,4 @@
-"""What is read back is what was written: flipped bits, cut files, other people's files."""
+"""Results are read as written or refused: flipped bits, truncated files, files of other programs."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ from imprint.study import Grid, Held, Packs, Study, plan, run
 from imprint.study.evaluate import evaluate
 from imprint.study.store import Store
 
-LONGEST = 5.0  # seconds that one file may take
+LONGEST = 5.0  # maximum seconds per file
 rng = np.random.default_rng(1)
 Y = np.repeat(np.arange(3), 12)
 X = (rng.normal(size=(3, 5))[Y] + rng.normal(size=(36, 5))).astype(np.float32)
@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 
 def sentence(call):
-    """What a call is refused with; None where it is not."""
+    """The error message of a call; None if it succeeds."""
     try:
         call()
     except ImprintError as e:
@@ -42,7 +42,7 @@ def sentence(call):
 
 
 def flipped(content, seed):
-    """The same with one bit the other way round."""
+    """The same bytes with one flipped bit."""
     place = int(np.random.default_rng(seed).integers(8 * len(content)))
     changed = bytearray(content)
     changed[place // 8] ^= 1 << place % 8
@@ -64,7 +64,7 @@ def test_300_flipped_bits_of_a_shard_are_300_sentences(folder):
 
 
 def mutant(table, content, draw):
-    """The bytes of a shard that somebody else wrote: other columns, types, values or texts, or no Parquet at all."""
+    """The bytes of a foreign shard: other columns, types, values or texts, or not a Parquet file."""
     name = str(draw.choice(table.column_names))
     place, column = table.column_names.index(name), table[name]
     kind = draw.integers(9)
@@ -95,7 +95,7 @@ def mutant(table, content, draw):
 
 
 def test_300_shards_that_somebody_else_wrote(folder):
-    """Each has the digest in its name that its bytes have: it is read and makes sense, or is refused in a sentence."""
+    """Shards with a correct digest in their name are read with valid values, or refused in one sentence."""
     shard = Store(folder).shards()[0]
     content, whole, read = shard.read_bytes(), Store(folder).table(), 0
     own = pq.read_table(io.BytesIO(content))
@@ -125,7 +125,7 @@ def test_300_flipped_bits_of_a_manifest_are_300_sentences(folder):
     for seed in range(300):
         path.write_bytes(flipped(content, seed))
         said = sentence(Store(folder).manifest)
-        if said is None:  # white space, or a letter as JSON may also write it
+        if said is None:  # white space, or an equivalent JSON escape
             assert Store(folder).manifest() == whole
         else:
             assert said == f"{path}: it is damaged or was altered; its checksum does not match."
@@ -201,7 +201,7 @@ def packs(tmp_path):
 
 
 def test_a_damaged_cache_is_unpacked_again(packs, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no waiting for the disk
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # do not wait for the disk
     whole = [np.array(part) for part in packs.open("a", "one")]
     (place,) = (tmp_path / "cache").iterdir()
     contents = {path: path.read_bytes() for path in place.iterdir()}
@@ -234,7 +234,7 @@ def test_other_contents_of_the_same_size_and_time_are_noticed(packs, tmp_path):
         try:
             assert packs.open("a", "one").fingerprint != first.fingerprint
         except FileError:
-            continue  # cut short, it is no pack any more: that is noticed too
+            continue  # truncated, it is not a pack; this is detected too
 
 
 @pytest.mark.parametrize("name", ["../packs/a", "/etc/a", "sub/a", "..", "a\\b", "a\0"])

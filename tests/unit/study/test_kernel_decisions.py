@@ -1,4 +1,4 @@
-"""Decisions by `kernel` that share distances, against a fresh classifier for every experiment."""
+"""Predictions by `kernel` with shared distances, compared with a new classifier for every experiment."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_studies_that_run_together_give_what_each_gives_alone(tmp_path):
     assert run([one, other], tmp_path / "alone", source=source(), workers=1).computed == 0
 
 
-@pytest.mark.parametrize("largest", [8192, 0])  # decided together, and by the head
+@pytest.mark.parametrize("largest", [8192, 0])  # with shared distances, and by the head
 def test_near_ties_allow_for_the_rounding_of_kernels(tmp_path, monkeypatch, largest):
     monkeypatch.setattr(kernel_decisions, "MAX_PROXIES", largest)
     none = {"norm_pre": "none", "norm_post": "none", "norm_inf": "none", "generator": "all", "aggregator": "kernel"}

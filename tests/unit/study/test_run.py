@@ -1,4 +1,4 @@
-"""Running, stopping, resuming, failing: what a folder holds afterwards."""
+"""Running, stopping, resuming, failing: the content of the folder afterwards."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def test_other_embeddings_are_other_cells(tmp_path):
 
 @dataclass(frozen=True)
 class Spoilt:
-    """A source whose second backbone cannot be read where units are evaluated, or takes the worker down."""
+    """A source whose second backbone cannot be read by workers, or kills the worker."""
 
     parent: int
     deadly: bool = False
@@ -179,7 +179,7 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
 
 @pytest.mark.parametrize("aggregator", ["nearest(m=3)", "nearest(m=3, metric='manhattan')", "kernel"])
 def test_the_costs_of_experiments_add_up_to_most_of_the_run(tmp_path, aggregator):
-    """By votes, by a head and by kernels: costs must not miss time, or count work that seeds share more than once."""
+    """For votes, heads and kernels: costs must cover the time, and count work shared by seeds only once."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 800)
     rows = rng.normal(size=(4, 400))[y] + rng.normal(size=(3200, 400))

@@ -1,4 +1,4 @@
-"""Studies against the plain path: a fresh classifier for every experiment."""
+"""Studies compared with a new classifier for every experiment."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ OWN = {str(component): component for component in (Halve(), Reverse(), Corners()
 
 
 def embeddings(seed=0, classes=6, rows=40, width=12, apart=1.2):
-    """Clusters that overlap; a zero row, doubles and a class that is smaller than the others."""
+    """Overlapping clusters, with a zero row, duplicates and a small class."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(classes, width)) * apart + 1
     y = np.repeat(np.arange(classes), rows)
@@ -47,7 +47,7 @@ def source():
 
 
 def plain(source, row):
-    """One experiment by itself, as a user would compute it."""
+    """One experiment as a user would compute it, with a new classifier."""
     data, task = source.open(row["backbone"], row["dataset"]), tasks.resolve(row["task"])
     classes = np.unique(data.y)
     train = task.select(data.y, row["seed"], classes)
@@ -66,7 +66,7 @@ def plain(source, row):
 
 
 def check(row, expected):
-    """Equal, but for near ties."""
+    """Assert that results are equal except for near ties."""
     if row["near_ties"]:
         assert abs(row["accuracy"] - expected["accuracy"]) <= row["near_ties"] / row["test_rows"]
     else:
@@ -74,7 +74,7 @@ def check(row, expected):
 
 
 def every_method():
-    """All components of all families: what no list in the library can have forgotten."""
+    """Grids of all components of all families, found by discovery."""
     inner = [n for n in normalisers.family.names() if "pre" in normalisers.family.load(n).positions]
     deciding = [*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"]
     for points in (True, False):
@@ -108,7 +108,7 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
     for i in np.random.default_rng(len(shots)).choice(len(rows), 200, replace=False):
         check(rows[i], plain(source, rows[i]))
     near = sum(r["near_ties"] for r in rows) / sum(r["test_rows"] for r in rows)
-    assert near < 0.02  # a zero row and doubles on purpose; real embeddings have far fewer
+    assert near < 0.02  # the data have a zero row and duplicates; real embeddings have far fewer
 
 
 def test_shared_proxies_are_those_of_a_head(source):

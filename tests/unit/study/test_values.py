@@ -1,4 +1,4 @@
-"""What can be written as a study, and what is refused by name before anything runs."""
+"""Valid specifications of studies, and errors that are reported before anything runs."""
 
 import time
 from dataclasses import dataclass
@@ -102,8 +102,8 @@ def test_estimate_counts_shared_computations():
     study = Study(**WHERE, tasks=["all", "even"], seeds=[1, 2], grid=grid)
     found = estimate([plan(study, SOURCE)], 1)
     assert found["experiments"] == 2 * 2 * 8
-    states = 3 * 2  # a class and a seed: the larger k serves the smaller, both tasks share
-    decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post: max does not heed norm_inf
+    states = 3 * 2  # per class and seed: the larger k serves the smaller one, and both tasks share it
+    decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post; max does not depend on norm_inf
     assert found["computations"] == states + decisions
     assert found["seconds"] > 0
     assert found["memory"] > X.nbytes
@@ -181,7 +181,7 @@ def test_a_million_experiments_are_planned_in_seconds():
 
 
 def test_distinct_methods_are_planned_without_making_them(monkeypatch):
-    """A study of forty thousand methods is planned and counted from the few components that they are made of."""
+    """A study of 40,000 methods is planned from the few components of which they consist."""
     grid = Grid(
         norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
     )
@@ -195,7 +195,7 @@ def test_distinct_methods_are_planned_without_making_them(monkeypatch):
 
 
 def test_many_methods_take_the_texts_of_few_components(monkeypatch):
-    """As many texts as the parts have components: a method's is put together from theirs."""
+    """The text of a method is joined from those of its components, each formatted once."""
     grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
     study, made = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
     honest = Component.__str__

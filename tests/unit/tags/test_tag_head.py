@@ -1,4 +1,4 @@
-"""Models of tags: exact additions and removals, thresholds and probabilities, files, and what is refused."""
+"""Models of tags: exact additions and removals, thresholds, probabilities, files and errors."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ LABELS = np.array(["fear", "joy", "love", "other"])
 
 
 def data(n=160, seed=0, width=12):
-    """Rows that point where their labels point, with noise; a tenth has no label."""
+    """Rows that are noisy sums of the directions of their labels; some rows have no label."""
     rng = np.random.default_rng(seed)
     directions = np.random.default_rng(99).normal(size=(len(LABELS), width))
     Y = (rng.random((n, len(LABELS))) < 0.35).astype(int)
@@ -75,7 +75,7 @@ def test_rows_are_added_exactly(generator):
     order = np.argsort([sorted(s) == ["other"] for s in sets(Y)], kind="stable")  # a new label set comes last
     part = ImprintClassifier(**parameters).fit(X[order[:100]], sets(Y[order[:100]]))
     grown = part.partial_fit(X[order[100:]], sets(Y[order[100:]]))
-    exact = 1e-5 if generator == "all" else 0.1  # k-means of a known label set are close, see KMeans
+    exact = 1e-5 if generator == "all" else 0.1  # k-means of a known label set is approximate, see KMeans
     assert np.allclose(grown.decision_function(Q), whole.decision_function(Q), atol=exact)
 
 
@@ -162,7 +162,7 @@ def test_files_and_copies_answer_identically(model, tmp_path):
 
 @pytest.mark.parametrize("n", [7, 14, 20, 21])
 def test_models_without_a_mistake_are_saved(n, tmp_path):
-    """Rounding put an end of their interval outside of 0 and 1, and files were then refused."""
+    """Rounding once moved the interval outside of [0, 1], and the files were refused."""
     one = np.eye(2, dtype=int)[np.arange(n) % 2]
     model = ImprintClassifier(**ALL).fit(one + np.random.default_rng(0).normal(size=(n, 2)) / 50, one)
     assert (model.expected_accuracy_, round(model.expected_interval_[1], 9)) == (1, 1)

@@ -63,7 +63,7 @@ def test_the_draw_is_that_of_the_published_numbers():
     for i in range(10):
         touched = resolve(f"d_in_1(d=10, i={i})").touches(classes)
         assert set(touched) == set(drawn)
-    # shuffled once for i = 0, once more for each further i
+    # shuffled once for i = 0, and again for each further i
     order = random.Random(420)
     ids = order.sample(range(1000), 100)
     order.shuffle(ids)

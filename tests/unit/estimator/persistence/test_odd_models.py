@@ -1,4 +1,4 @@
-"""Whatever `save` writes, `load` accepts: small, odd and extreme models; and files of earlier versions."""
+"""`load` accepts everything that `save` writes: small, unusual and extreme models; and files of earlier versions."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def test_numbers_too_small_to_divide_by_are_refused(tmp_path, change):
 
 
 def test_one_long_label_does_not_make_all_of_them_wide(tmp_path):
-    """2,000 classes whose labels would take 37 GiB as an array are refused before they are one."""
+    """2,000 labels that would take 37 GiB as an array are refused before the array is created."""
     X, y = np.random.default_rng(0).normal(size=(4, 2)), np.arange(4) % 2
     ImprintClassifier(generator="mean").fit(X, y.astype(str)).save(tmp_path / "m")
     document, arrays = container.read(tmp_path / "m")
@@ -120,6 +120,6 @@ def test_files_of_earlier_versions_answer_as_they_did(name, tmp_path):
         np.testing.assert_allclose(model.predict_proba(answers["Q"]), answers["max_P"], rtol=1e-6)
         return
     expected = dict(zip(("kernel", "nearest"), answers["expected"]))[name]
-    assert model.expected_accuracy_ == pytest.approx(expected, abs=0.03)  # calibrated again, by today's rule
+    assert model.expected_accuracy_ == pytest.approx(expected, abs=0.03)  # calibrated again by the current rule
     model.partial_fit(answers["Q"], ["emu"] * len(answers["Q"])).save(tmp_path / "m")
     assert ImprintClassifier.load(tmp_path / "m").known(answers["Q"]).tolist() == model.known(answers["Q"]).tolist()

@@ -1,4 +1,4 @@
-"""One file per model: whole, checked, and nothing in it that runs."""
+"""Model files are atomic, have a checksum, and contain no code."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_every_truncation_is_refused(model):
 
 
 def test_every_flipped_bit_is_refused(model):
-    """300 anywhere, and one in every fifth byte of the header, where some bits might mean nothing."""
+    """300 anywhere, and one in every fifth byte of the header, where some bits might be ignored."""
     raw = model.read_bytes()
     (header,) = struct.unpack("<Q", raw[:8])
     draw = np.random.default_rng(0)
@@ -106,7 +106,7 @@ def test_another_programs_safetensors_is_refused(tmp_path):
 
 
 def rewritten(model, change):
-    """The same file with another document, sealed as if we had written it: a hostile author, not an accident."""
+    """Rewrite a file with another document and a valid checksum, like a hostile author."""
     document, arrays = container.read(model)
     document, arrays = change(document, dict(arrays))
     container.write(model, document, arrays)
@@ -121,7 +121,7 @@ def labels(d, type_, imprinted):
 
 
 def first_values(a, name, value):
-    """The first number of an array replaced."""
+    """Replace the first number of an array."""
     changed = a[name].copy()
     changed.flat[0] = value
     return {**a, name: changed}
@@ -180,7 +180,7 @@ def test_hostile_documents_are_refused(model, change):
     assert "\n" not in str(e.value)
 
 
-ONCE = {  # loaded once, and then hung, took gigabytes or answered wrongly
+ONCE = {  # earlier versions loaded these, then hung, used gigabytes or gave wrong predictions
     "kmedoids(k=2)": ("state/mass/values", lambda v: -v),
     "random(k=2)": ("state/seen/values", lambda v: v * 10**17),
     "mean": ("state/rows/values", lambda v: v * 0 + 1e308),
@@ -207,7 +207,7 @@ def test_probabilities_stay_finite_whatever_the_lengths_in_a_file(tmp_path):
 
 
 def test_a_file_holds_nothing_twice(tmp_path):
-    """Proxies that follow from each class alone are not stored beside it, so they cannot contradict it."""
+    """Proxies that follow from the state of their class are not stored, so the two cannot contradict each other."""
     for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
         ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
         assert ("weights" in container.read(tmp_path / "m")[1]) is stored
@@ -215,7 +215,7 @@ def test_a_file_holds_nothing_twice(tmp_path):
 
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_stored_proxies_are_not_computed_again(tmp_path, calibrate, monkeypatch):
-    """They could differ in the last bit on another machine."""
+    """Computed proxies could differ in the last bit on another machine."""
     clf = ImprintClassifier(generator="least_squares", aggregator="max", calibrate=calibrate).fit(X, Y)
     clf.save(tmp_path / "m")
     back = ImprintClassifier.load(tmp_path / "m")

@@ -1,4 +1,4 @@
-"""A model file with something inside that this version does not read: refused, for what it means is not known."""
+"""Model files with entries that this version does not know are refused, because their meaning is unknown."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def fitted(generator="kmeans(k=2)", calibrate=True):
 
 
 def uncalibrated(document, arrays):
-    """As an earlier layout would have it: what the folds tell lies under a name of its own."""
+    """An earlier layout, which stored the calibration in the entry `folds`."""
     return {("folds" if k == "calibration" else k): v for k, v in document.items()}, arrays
 
 

@@ -1,4 +1,4 @@
-"""The frame of a page: scripts in order, and a limited number of pictures."""
+"""The structure of a page: scripts in order, and a limited number of pictures."""
 
 import re
 

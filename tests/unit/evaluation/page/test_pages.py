@@ -1,4 +1,4 @@
-"""The data of the pages; nothing from data is read as markup, and nothing is fetched."""
+"""The data of the pages: texts are never read as markup, and nothing is loaded from elsewhere."""
 
 import json
 import re
