@@ -53,7 +53,7 @@ def test_aggregator_scores_every_class_whatever_the_order_of_its_proxies(a, dtyp
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
-def test_sums_add_up_and_are_as_the_layout_says(a):
+def test_sums_are_additive_and_match_their_layout(a):
     X = np.random.default_rng(1).normal(size=(30, 7))
     whole, parts = a.sums(X, X / 2), [a.sums(X[rows], X[rows] / 2) for rows in (slice(11), slice(11, 30))]
     for name, value in whole.items():
@@ -63,7 +63,7 @@ def test_sums_add_up_and_are_as_the_layout_says(a):
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
-def test_evidence_and_doubt_are_finite_and_mean_what_they_say(a):
+def test_evidence_and_doubt_are_finite_and_consistent(a):
     P, Q = proxies(), queries(np.float64)
     ready = prepared(a, P)
     S = a.scores(Q, ready)
@@ -85,7 +85,7 @@ def test_evidence_and_doubt_are_finite_and_mean_what_they_say(a):
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
-def test_what_was_prepared_before_only_saves_work(a, monkeypatch):
+def test_updating_a_system_equals_preparing_it(a, monkeypatch):
     monkeypatch.setattr("imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 5)
     P, Q = proxies(), queries(np.float64)
     few = Proxies(P.weights[:10], P.labels[:10], P.mass[:10], P.spread[:10])
@@ -101,7 +101,7 @@ def test_what_was_prepared_before_only_saves_work(a, monkeypatch):
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_graph_and_facts_of_an_aggregator_are_right(a, dtype):
+def test_graph_and_facts_of_an_aggregator_are_correct(a, dtype):
     P, Q = proxies(dtype), queries(dtype)
     ready, g = prepared(a, P), Graph()
     S = a.scores(Q, ready)

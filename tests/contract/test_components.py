@@ -36,7 +36,7 @@ def test_is_a_value(family, cls):
 
 
 @pytest.mark.parametrize(("family", "cls"), named(BUILTIN))
-def test_a_builtin_is_final_documented_and_leads_back_to_itself(family, cls):
+def test_a_builtin_is_final_documented_and_found_by_its_text(family, cls):
     assert cls.__subclasses__() == []
     assert cls.__doc__
     assert "(" not in cls.__doc__.split("\n")[0][:12], "the dataclass made this docstring, no person did"
@@ -105,7 +105,7 @@ def test_a_class_that_is_not_a_dataclass_is_refused():
         Forgotten()
 
 
-def test_near_misses_are_suggested():
+def test_misspelt_names_get_a_suggestion():
     with pytest.raises(ParameterError, match=r"Unknown generator 'kmean'. Did you mean 'kmeans'\? Known: all, "):
         generators.family.resolve("kmean")
 
@@ -115,7 +115,7 @@ def test_near_misses_are_suggested():
 
 @pytest.mark.parametrize("n", NORMALISERS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_normaliser_is_pure_and_treats_rows_alone_where_it_says_so(n, dtype, awkward):
+def test_normaliser_is_pure_and_independent_of_other_rows_without_a_reference(n, dtype, awkward):
     X = awkward[0].astype(dtype)
     before, reference = X.copy(), X[::-1][:20] * 3
     for ref in (None, reference):
@@ -131,7 +131,7 @@ def test_normaliser_is_pure_and_treats_rows_alone_where_it_says_so(n, dtype, awk
 
 @pytest.mark.parametrize("n", NORMALISERS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_graph_of_a_normaliser_is_right(n, dtype, awkward):
+def test_the_graph_of_a_normaliser_equals_its_arithmetic(n, dtype, awkward):
     g, X = Graph(), awkward[0].astype(dtype)
     result = n.graph(g, "x", dtype)
     assert (n.use == "") <= np.array_equal(n.apply(X), X), "a normaliser without a description must not change rows"

@@ -131,7 +131,7 @@ def check_split(split, record, name, part):
 
 
 @pytest.mark.parametrize("part", datasets.SPLITS)
-def test_digits_is_whole_and_stratified(part):
+def test_digits_is_complete_and_stratified(part):
     split = datasets.load("digits", part)
     record = datasets.record("digits")
     check_split(split, record, "digits", part)
@@ -169,7 +169,7 @@ def test_real_data(name, part, real_home):
 
 
 @pytest.mark.shared
-def test_combidigits_remembers_the_source(real_home):
+def test_combidigits_states_the_source_of_each_row(real_home):
     merged = datasets.load("combidigits", "test")
     assert list(dict.fromkeys(merged.source.tolist())) == ["mnist", "mnistm", "svhn", "usps"]
     for source in dict.fromkeys(merged.source.tolist()):

@@ -54,7 +54,7 @@ def test_k_is_an_upper_bound(g, awkward):
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_state_is_as_the_layout_says(g, dtype, awkward):
+def test_every_state_has_the_declared_layout(g, dtype, awkward):
     """Also after adding one row or many rows. Without a layout, values must only be finite."""
     parts = classes_of(awkward, dtype)
     states = [g.summarise(X, fresh()) for X in parts]
@@ -74,7 +74,7 @@ def test_every_state_is_as_the_layout_says(g, dtype, awkward):
 
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
-def test_extending_leaves_the_old_state_and_is_exact_where_documented(g, awkward):
+def test_extending_keeps_the_old_state_and_is_exact_where_documented(g, awkward):
     X = awkward[0][:29].astype(np.float64)
     whole, first = g.summarise(X, fresh()), g.summarise(X[:11], fresh())
     kept = {k: v.copy() for k, v in first.items()}
@@ -91,7 +91,7 @@ def test_extending_leaves_the_old_state_and_is_exact_where_documented(g, awkward
 
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
-def test_proxies_are_points_where_it_says_so(g, awkward):
+def test_proxies_declared_as_points_are_points(g, awkward):
     """A proxy that is a point lies in the bounding box of its rows and moves with them."""
     X = awkward[0][1:29].astype(np.float64)
     if g.points:
@@ -107,7 +107,7 @@ def test_proxies_are_points_where_it_says_so(g, awkward):
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_mass_and_spread_are_what_they_say(g, dtype, awkward):
+def test_mass_and_spread_are_those_of_the_nearest_rows(g, dtype, awkward):
     """Compared with assigning every row to its nearest proxy, one by one."""
     for X in classes_of(awkward, dtype):
         state = g.summarise(X, fresh())

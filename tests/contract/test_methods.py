@@ -149,7 +149,7 @@ def scores_of(clf, Q):
 
 
 @pytest.mark.parametrize("aggregator", DECIDERS)
-def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
+def test_updated_models_equal_models_fitted_from_scratch(aggregator, monkeypatch):
     """Add, forget, extend and re-add classes between predictions; predictions always equal those of a new model."""
     monkeypatch.setattr(
         "imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 5
@@ -179,7 +179,7 @@ def test_what_was_prepared_before_never_shows(aggregator, monkeypatch):
             assert np.array_equal(clf.predict(Q), fresh.predict(Q))
 
 
-def test_a_head_never_changes():
+def test_a_head_is_immutable():
     """A head is immutable: heads derived from it later do not change it."""
     X, y, Q = data()
     method = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
@@ -229,7 +229,7 @@ def test_aggregators_that_need_points_are_refused_where_there_are_none():
 
 
 @pytest.mark.parametrize("classes", [200, 256, 257, 300])
-def test_more_classes_than_a_byte_counts(classes):
+def test_more_than_256_classes(classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2 * classes, 12)), np.tile(np.arange(classes), 2)
     method = Method.of(norm_pre="none", generator="all", norm_post="none", norm_inf="none", aggregator="nearest(m=1)")
@@ -237,7 +237,7 @@ def test_more_classes_than_a_byte_counts(classes):
     assert np.array_equal(head.classes[head.winners(X)], y)
 
 
-def test_an_aggregator_sees_rows_as_queries_will_be():
+def test_the_scale_of_max_is_that_of_normalised_queries():
     """`max` scales scores by the mean length of rows normalised with `norm_inf`, not with `norm_pre`."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 5)) + 4, np.arange(60) % 3

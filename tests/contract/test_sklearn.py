@@ -39,11 +39,11 @@ def test_sklearn(estimator, check):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-def test_the_battery_really_ran(estimator):
+def test_the_checks_of_scikit_learn_ran(estimator):
     assert sum(1 for _ in estimator_checks_generator(estimator)) >= AT_LEAST
 
 
-def test_the_battery_covers_every_aggregator_and_kind_of_generator():
+def test_the_checks_of_scikit_learn_cover_every_aggregator_and_kind_of_generator():
     methods = [Method.of(**{part: getattr(e, part) for part in PARTS}) for e in ESTIMATORS]
     assert len(methods) >= 5
     assert {type(m.aggregator).__name__ for m in methods} == {"Kernel", "Max", "Nearest"}

@@ -69,7 +69,7 @@ def test_rows_and_labels_follow_the_mapping(task):
     assert set(labels.tolist()) == set(task.outcomes(CLASSES))
 
 
-def test_a_task_repeats_and_leaves_its_input_alone(task):
+def test_a_task_is_repeatable_and_keeps_its_input(task):
     labels = LABELS.copy()
     labels.flags.writeable = False
     one, two = (task.select(labels, seed=5, classes=CLASSES) for _ in range(2))
@@ -94,7 +94,7 @@ def test_queries_keep_all_rows_of_the_same_labels(task):
     assert queries.queries() == queries
 
 
-def test_part_of_the_data_is_mapped_as_the_whole(task):
+def test_a_split_without_some_classes_has_the_same_mapping(task):
     """A split without some classes must not change the labels of the others."""
     part = LABELS[LABELS < 50]
     rows, labels = task.queries().select(part, classes=CLASSES)

@@ -95,7 +95,7 @@ def photos(tmp_path, network):
     return sorted((tmp_path / "photos").rglob("*.png"))
 
 
-def test_a_short_program_without_imprint_says_what_the_library_says(photos, capsys):
+def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys):
     assert main(["export", "m.imprint", "--to", "onnx"]) == 0
     words = [sys.executable, "-c", WITHOUT_IMPRINT, EXAMPLE, "m.onnx", *photos]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True)

@@ -41,7 +41,7 @@ def folders(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_ten_kills_leave_no_trace(folders):
+def test_ten_kills_do_not_change_the_store(folders):
     expected, folder, moments = finish(folders[0]), folders[1], random.Random(0)
     for _ in range(KILLS):
         with start(folder, 0.005) as child:
@@ -54,7 +54,7 @@ def test_ten_kills_leave_no_trace(folders):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one child")
-def test_ctrl_c_leaves_no_trace(folders):
+def test_ctrl_c_does_not_change_the_store(folders):
     expected, folder = finish(folders[0]), folders[1]
     with start(folder, 0.005) as child:
         time.sleep(0.2)

@@ -59,7 +59,7 @@ def place(installed, tmp_path) -> dict:
     return {"cwd": tmp_path / "here", "env": {**installed, "IMPRINT_HOME": home, "HOME": home}}
 
 
-def test_the_wheel_is_what_runs(place):
+def test_imprint_is_imported_from_the_wheel(place):
     found = call("python", "-c", "import imprint; print(imprint.__file__)", **place)
     assert found.startswith(str(Path(place["env"]["PATH"].split(os.pathsep)[0]).parent))
     assert call("imprint", "--version", **place).startswith("imprint ")

@@ -63,7 +63,7 @@ def tree_paths():
         stack.append(names)
 
 
-def test_the_tree_names_what_is_there():
+def test_the_tree_lists_existing_paths():
     paths = list(tree_paths())
     assert not [str(p) for p in paths if not (ROOT / p).exists()]
     package = {
@@ -101,7 +101,7 @@ def test_paths_through_the_code_are_short_and_accurate(path):
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_links_lead_somewhere(page):
+def test_links_have_existing_targets(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[\w-]+)?\)", (ROOT / page).read_text("utf-8"))
     assert links or page == "CHANGELOG.md"
     assert not [link for link in links if not (ROOT / link).exists()]

@@ -162,7 +162,7 @@ def test_quantile_is_the_published_rule_at_every_width(d):
             assert o[column] == pytest.approx(want, rel=1e-10, abs=1e-12)
 
 
-def test_quantile_uses_everything_imprinted_before():
+def test_quantile_uses_all_classes_imprinted_before():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 8)), np.repeat([0, 1, 2], 10)
     parts = dict(norm_pre="none", norm_post="quantile", norm_inf="none", generator="random(k=3)")

@@ -30,7 +30,7 @@ def test_mean(dtype):
     np.testing.assert_allclose(made("mean", X), [mean], rtol=1e-12)
 
 
-def test_mean_of_many_float32_rows_does_not_drift():
+def test_mean_of_many_float32_rows_is_accurate():
     X = np.full((200_000, 1), 0.1, dtype=np.float32)
     assert np.float32(made("mean", X)[0, 0]) == np.float32(0.1)
 
@@ -157,7 +157,7 @@ def test_random_with_enough_k_is_all():
     assert np.array_equal(np.unique(made("random(k=1000)", X), axis=0), np.unique(X, axis=0))
 
 
-def test_extended_kmeans_counts_and_measures_every_row_that_ever_came():
+def test_mass_and_spread_of_extended_kmeans_include_all_rows():
     """Old rows follow their old centre to the nearest new centre; mass and spread are exact for this assignment."""
     g, X, more = generators.family.resolve("kmeans(k=3)"), rows(60, 4, seed=3), rows(25, 4, seed=8) + 1
     old = g.summarise(X, np.random.default_rng(1))

@@ -45,7 +45,7 @@ K_MEANS_ON_RESNET18 = [  # accuracy for k = 1, 2, 5, 10 on fourteen tasks, publi
         (571, 0.866842398448064),
     ],
 )
-def test_published_p_values_over_48_instances_are_met_to_the_last_digit(lost, published):
+def test_published_p_values_over_48_instances_are_reproduced_to_the_last_digit(lost, published):
     """`lost` is the sum of the ranks of the instances that the better method lost."""
     difference = np.arange(48, 0, -1)
     signs = np.ones(48)
@@ -73,7 +73,7 @@ def test_three_identical_methods_are_three_pairs_of_p_1_in_one_group():
     assert result.groups == (("1-nn", "max", "nearest"),)
 
 
-def test_average_ranks_where_dense_ranks_hide_how_many_are_ahead():
+def test_ranks_are_average_ranks_and_not_dense_ranks():
     scores = np.array([[9, 9, 8, 7]] * 3 + [[8, 8, 9, 7]])
     assert scipy.stats.rankdata(-scores, method="dense", axis=1).mean(axis=0).tolist() == [1.25, 1.25, 1.75, 3]
     assert compare(scores, list("abcd")).ranks == (1.75, 1.75, 2.5, 4.0)
@@ -95,7 +95,7 @@ def test_untied_data_agree_with_scikit_posthocs():
     assert [pair.adjusted for pair in result.pairs] == [raw[0]] + [0.000732421875] * 5
 
 
-def test_tied_data_are_exact_where_a_peer_turns_to_the_normal_approximation():
+def test_tied_data_are_exact_where_scipy_uses_the_normal_approximation():
     """Beyond 13 instances, scipy uses the normal approximation if there is a zero or a tie."""
     first, second = [1, 0, 0, 0] * 5, [0, 0, 0, 0] * 4 + [0, 0, 0, 1]
     one_of_six_the_other_way = 2 * (1 + 6) / 2**6  # by hand: six ties, one of them lost

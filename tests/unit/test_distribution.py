@@ -22,7 +22,7 @@ def sources(*patterns: str) -> list[Path]:
     return [p for pattern in patterns for p in sorted(ROOT.glob(pattern))]
 
 
-def test_no_other_place_says_how_to_install():
+def test_install_messages_come_from_one_module():
     """All install messages come from `core.extras`, and none names the distribution of another project."""
     found = {}
     for path in sources("src/**/*.py"):

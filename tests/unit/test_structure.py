@@ -66,5 +66,5 @@ def test_modalities_are_asked_instead_of_compared():
 
 
 @pytest.mark.parametrize("word", ["utils", "helpers", "misc", "common"])
-def test_no_module_for_everything_else(word):
+def test_no_module_is_called_utils_or_helpers(word):
     assert [str(path) for path in TREES if path.stem == word or word in path.parts] == []

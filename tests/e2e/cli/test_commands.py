@@ -130,7 +130,7 @@ def test_collapse_names_the_backbone_that_it_chose(imprint, photos, monkeypatch,
     assert json.loads(imprint("collapse", "rows.npz", "--json").out)["backbone"] is None
 
 
-def test_list_names_everything_there_is(imprint):
+def test_list_names_every_component(imprint):
     found = {kind["name"]: kind["members"] for kind in json.loads(imprint("list", "--json").out)}
     assert "kmeans" in found["generators"]
     assert "digits" in found["datasets"]
@@ -249,7 +249,7 @@ def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, phot
     assert "Accuracy 100.0 % (15 of 15 correct) on the test part." in done.err
 
 
-def test_commands_pass_on_the_device_and_whether_to_cache(imprint, photos, tmp_path):
+def test_commands_pass_on_device_and_cache_options(imprint, photos, tmp_path):
     network, cached = ("--backbone", "tinynet"), tmp_path / "home" / "embeddings"
     assert imprint("fit", photos, "-o", "m.imprint", *network, "--no-cache").code == 0
     for words in (

@@ -86,7 +86,7 @@ def kept(place):
     return {p: p.read_bytes() for p in place.rglob("*") if p.is_file() and "home" not in p.parts and p.name != ".lock"}
 
 
-def test_every_command_is_tried():
+def test_every_command_is_tested():
     """COMMANDS, which the other tests use, contains every command and sub-command that exists."""
     found = set()
     for name in SUMMARIES:
@@ -127,7 +127,7 @@ def test_wrong_input_is_two_and_one_sentence(imprint, place, name):
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - ENDLESS - LONG))
-def test_done_is_zero(imprint, place, name):
+def test_success_is_zero(imprint, place, name):
     done = imprint(*name.split(), *COMMANDS[name].done)
     assert done.code == 0, done.err
 
@@ -178,7 +178,7 @@ def test_interrupted_is_130(place, start, finish, name):
 
 @POSIX
 @pytest.mark.parametrize("name", sorted(ENDLESS))
-def test_what_never_ends_is_interrupted(place, start, finish, name):
+def test_a_command_that_never_ends_is_interrupted(place, start, finish, name):
     process = start(*name.split(), *COMMANDS[name].done)
     assert process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(signal.SIGINT)

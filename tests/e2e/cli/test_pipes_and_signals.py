@@ -103,13 +103,13 @@ def test_help_takes_less_than_half_a_second_of_cpu_time():
     ("line", "expected"),
     [("imprint fi", "fit"), ("imprint fit x --backbone ti", "tinynet"), ("imprint list da", "datasets")],
 )
-def test_shells_complete_commands_and_names(line, expected):
+def test_shell_completion_of_commands_and_names(line, expected):
     env = {**os.environ, "_IMPRINT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     done = subprocess.run(words(), env=env, capture_output=True, text=True)
     assert expected in done.stdout.split()
 
 
-def test_tracebacks_only_on_demand(imprint):
+def test_tracebacks_are_shown_on_request_only(imprint):
     plain = imprint("predict", "missing.imprint", "a.png")
     assert (plain.code, plain.out) == (2, "")
     assert plain.err == (

@@ -153,7 +153,7 @@ def test_fit_reports_the_same_picture_in_two_classes(imprint, photos):
     assert "The same picture has two labels: dark/0.png (dark) and light/copy.png (light)." in done.err
 
 
-def test_fit_lists_what_it_leaves_out(imprint, photos):
+def test_fit_lists_skipped_inputs(imprint, photos):
     (photos / "owl").mkdir()
     (photos / "dark" / "0.png").rename(photos / "stray.png")
     done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")

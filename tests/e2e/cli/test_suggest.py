@@ -88,14 +88,14 @@ def test_texts_are_shown_with_their_rows_in_the_file(imprint, table):
         assert text.startswith(TEXTS[int(name.split("row ")[1]) - 2]), "the first row of the file is its header"
 
 
-def test_embeddings_are_a_pool(imprint, tmp_path):
+def test_embeddings_can_be_a_pool(imprint, tmp_path):
     np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32))
     done = imprint("suggest", "pool.npy", "-n", 30, "--json")
     entries = json.loads(done.out)
     assert sorted(e["row"] for e in entries) == list(range(30))
 
 
-def test_answers_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path, monkeypatch):
+def test_labels_entered_in_the_terminal_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n\n1\nnew class\n"))
     done = imprint("suggest", pool, "-n", 12, "--ask", "--copy-into", tmp_path / "labelled", "--backbone", "raw")
     rows = list(csv.DictReader(io.StringIO(done.out)))

@@ -30,7 +30,7 @@ def fitted(imprint, tmp_path):
     return done
 
 
-def test_fit_says_what_it_made(fitted, imprint, tmp_path):
+def test_fit_reports_the_model(fitted, imprint, tmp_path):
     assert "150 embeddings of 3 labels, 8 wide (train.csv)." in fitted.err
     assert "m.imprint: 3 labels, 150 proxies" in fitted.err
     assert "Expected (leave-one-out): mean average precision 9" in fitted.err

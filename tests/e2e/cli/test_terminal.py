@@ -25,7 +25,7 @@ def evil(tmp_path):
     return tmp_path / "m.imprint", picture
 
 
-def test_commands_escape_what_a_terminal_would_obey(evil, imprint):
+def test_commands_escape_control_characters(evil, imprint):
     model, picture = evil
     (model.parent / "no\x1b[1mpicture.png").write_bytes(b"")
     for words in (

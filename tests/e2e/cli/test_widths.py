@@ -126,7 +126,7 @@ def test_colours_need_a_terminal_without_no_color(monkeypatch):
         assert ("\x1b[" in stream.getvalue()) is coloured
 
 
-def test_a_pipe_gets_everything(monkeypatch):
+def test_a_pipe_gets_complete_lines(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     terminal.table(["name", "class"], [[LONG, "llama"]])

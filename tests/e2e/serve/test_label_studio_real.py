@@ -116,7 +116,7 @@ def paint(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.png"))
 
 
-def test_predictions_appear_and_the_order_is_ours(studio, backend, tmp_path):
+def test_predictions_appear_and_tasks_have_the_order_of_the_server(studio, backend, tmp_path):
     (tmp_path / "pictures").mkdir()
     settings = {"title": "shades", "label_config": CONFIG, "sampling": "Uncertainty sampling"}
     project = studio.ask("POST", "/api/projects", settings)["id"]

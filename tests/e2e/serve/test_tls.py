@@ -20,7 +20,7 @@ def certificate(tmp_path):
     return paths
 
 
-def test_every_address_is_served_over_tls_alone(serving, certificate):
+def test_every_address_is_served_over_tls_only(serving, certificate):
     files = "--certificate", certificate[0], "--key", certificate[1]
     with serving("--backbone", "raw", "--host", "0.0.0.0", *files) as server:
         assert server.address.startswith("https://")

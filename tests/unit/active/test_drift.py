@@ -30,7 +30,7 @@ def test_recent_times_are_weekdays_and_earlier_ones_are_dates():
     assert spoken_time(earlier.timestamp()) == f"{earlier:%Y-%m-%d}"
 
 
-def test_exchangeable_inputs_seldom_give_an_alarm():
+def test_exchangeable_inputs_rarely_give_an_alarm():
     """At most 5 % of streams give an alarm; 6 or more of 40 streams of 2,000 inputs are very unlikely."""
     streams = 0
     for seed in range(40):
@@ -41,7 +41,7 @@ def test_exchangeable_inputs_seldom_give_an_alarm():
     assert streams <= 5
 
 
-def test_a_model_s_own_kind_of_inputs_gives_no_alarm_and_others_do():
+def test_in_distribution_inputs_give_no_alarm_and_others_do():
     clf = fitted()
     monitor = DriftMonitor.of(clf.head_)
     assert not alarms(monitor, clf.known(rows(1000, 1)[0]))

@@ -58,7 +58,7 @@ def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_
     np.testing.assert_allclose(back.decision_function(Q), here.decision_function(Q), atol=1e-4 if exact else 5e-3)
 
 
-def test_the_limits_of_size_are_stated_before_time_is_spent(monkeypatch):
+def test_limits_of_size_are_checked_before_the_computation(monkeypatch):
     monkeypatch.setattr(kernel, "MAX_EXACT_PROXIES", 100)
     monkeypatch.setattr(kernel, "MAX_MEMORY", 2**20)
     model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0)

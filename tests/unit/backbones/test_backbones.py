@@ -32,7 +32,7 @@ def test_reading_every_record_imports_nothing_heavy():
     assert run.stdout.strip() == "[]"
 
 
-def test_the_names_of_the_issue_are_there():
+def test_the_expected_backbones_are_listed():
     assert set(names()) >= {
         "tinynet",
         "raw",
@@ -47,7 +47,7 @@ def test_the_names_of_the_issue_are_there():
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_record_says_what_a_user_must_know(name):
+def test_a_record_has_all_required_fields(name):
     r = record(name)
     assert r.name == name
     assert r.modality == {"minilm": "text", "yamnet": "sound"}.get(name, "image")
@@ -57,7 +57,7 @@ def test_a_record_says_what_a_user_must_know(name):
     assert Record.from_json(json.loads(json.dumps(r.as_json()))) == r
 
 
-def test_the_least_squares_reg_is_the_papers():
+def test_reg_of_least_squares_equals_the_papers():
     table = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b": 0.05}
     assert {n: record(n).reg for n in table} == table
 
@@ -73,7 +73,7 @@ def test_an_unknown_text_is_refused_with_the_list(spec):
 
 
 @pytest.mark.parametrize("name", ["../files/x", "../records/tinynet", "tinynet.json", ""])
-def test_a_name_never_leads_out_of_the_records(name):
+def test_a_name_cannot_escape_the_folder_of_records(name):
     with pytest.raises(ParameterError, match=r"Unknown backbone"):
         named(name)
 
@@ -101,7 +101,7 @@ def test_a_backbone_is_unpickled_with_its_number_of_threads():
 
 
 @pytest.mark.parametrize("device", ["cuda", "gpu", "mps"])
-def test_no_device_is_swapped_for_another(device):
+def test_an_unavailable_device_is_not_replaced_by_another(device):
     with pytest.raises(ParameterError, match="'cpu' only"):
         load("raw", device=device)
 
@@ -122,7 +122,7 @@ def test_no_device_is_swapped_for_another(device):
         ({"size": (4, 4), "divide": 255.0}, "dtype must be 'float32'"),
     ],
 )
-def test_preprocessing_refuses_what_makes_no_sense(given, rule):
+def test_preprocessing_refuses_invalid_values(given, rule):
     with pytest.raises(ParameterError, match=rule):
         Preprocess(**given)
 
@@ -166,7 +166,7 @@ def test_a_crop_keeps_the_middle_of_the_shorter_side(shape):
     assert side > 60 or found[-1, -1].max() < 200
 
 
-def test_arranging_is_the_stated_arithmetic_to_the_bit(rng):
+def test_normalising_pixels_is_the_stated_arithmetic_to_the_bit(rng):
     batch = rng.integers(0, 256, (3, 5, 5, 3), dtype=np.uint8)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     values = {"size": (5, 5), "dtype": "float32", "divide": 255.0, "mean": mean, "std": std}
@@ -177,7 +177,7 @@ def test_arranging_is_the_stated_arithmetic_to_the_bit(rng):
     assert planes.flags.c_contiguous
 
 
-def test_preparing_leaves_the_picture_alone_and_takes_views(rng):
+def test_preparing_does_not_change_the_picture_and_accepts_views(rng):
     big = rng.integers(0, 256, (40, 60, 3), dtype=np.uint8)
     copy, rule = big.copy(), Preprocess(size=(8, 8))
     assert np.array_equal(rule.picture(big[::2, ::3]), rule.picture(np.ascontiguousarray(big[::2, ::3])))
@@ -234,7 +234,7 @@ RULES = [
 
 @pytest.mark.parametrize("values", RULES, ids=str)
 @pytest.mark.parametrize("shape", [(30, 700, 3), (900, 20, 3), (300, 200), (5, 5, 3)], ids=str)
-def test_bounded_steps_give_the_pixels_of_the_direct_ones(rng, monkeypatch, values, shape):
+def test_resizing_in_bounded_steps_equals_direct_resizing(rng, monkeypatch, values, shape):
     picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # filters clip no value
     direct = rule.picture(picture).astype(int)
     monkeypatch.setattr(preprocess, "MAX_INTERMEDIATE_PIXELS", 0)
@@ -262,7 +262,7 @@ def test_a_thin_picture_costs_little_memory():
     assert int(out.stdout) < 900_000  # kB: the pictures themselves are 200 MB, and 267 MB inside Pillow
 
 
-def test_a_picture_with_a_side_that_no_picture_has_is_unreadable():
+def test_a_picture_with_an_extremely_long_side_is_unreadable():
     for shape in ((1 << 18) + 1, 1, 3), (1, (1 << 18) + 1):
         with pytest.raises(UnreadableInput, match=r"262,145.* pixels; the limit of a side is 262,144"):
             Preprocess(size=(28, 28)).picture(np.zeros(shape, np.uint8))

@@ -44,7 +44,7 @@ def test_the_table_fits_eighty_columns(capsys, monkeypatch):
     assert [line.split()[0] for line in lines[2:]] == names()
 
 
-def test_measuring_times_those_that_are_here(monkeypatch):
+def test_available_backbones_are_timed(monkeypatch):
     monkeypatch.setattr(backbone.inputs_per_second, "__defaults__", (0.01,))
     listed = listing.list_backbones(measure=True)
     speeds = {o["name"]: o["per_second"] for o in listed.objects}

@@ -80,7 +80,7 @@ def test_tinynet_in_a_file_is_known_by_its_checksum_or_by_its_record(tmp_path, t
     assert mine.record.name == "m"
 
 
-def test_the_fingerprint_moves_with_the_preprocessing(tmp_path, tinynet):
+def test_the_fingerprint_changes_with_the_preprocessing(tmp_path, tinynet):
     other = SIDECAR | {"preprocess": {"size": 64, "filter": "bicubic"}}
     assert load(sidecar(tmp_path, other)).fingerprint != tinynet.fingerprint
 
@@ -168,7 +168,7 @@ def test_a_damaged_file_is_refused(tmp_path, content):
         load(spec)
 
 
-def test_cuda_is_not_swapped_for_cpu():
+def test_cuda_is_not_replaced_by_cpu():
     with pytest.raises(ParameterError, match=r"load\('tinynet', device='cuda'\): .*onnxruntime-gpu"):
         load("tinynet", device="cuda")
 

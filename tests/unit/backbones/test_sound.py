@@ -43,14 +43,14 @@ def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channel
     np.testing.assert_allclose(found[middle], tone(0.5, SAMPLE_RATE)[middle], atol=0.02)
 
 
-def test_what_the_networks_rate_cannot_carry_is_filtered_out():
+def test_frequencies_above_half_the_rate_of_the_network_are_filtered_out():
     kept, lost = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
     assert np.abs(kept).max() > 0.45
     assert np.abs(lost[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # otherwise it would alias to 5,000 Hz
 
 
 @pytest.mark.parametrize("rate", [1, 999, 768_001, 2**32 - 1])
-def test_a_rate_that_no_recording_has_is_unreadable(rate):
+def test_an_implausible_sample_rate_is_unreadable(rate):
     with pytest.raises(UnreadableInput, match="samples a second; the rate must be 1,000 to 768,000"):
         resampled(np.zeros(100, np.float32), rate)
 

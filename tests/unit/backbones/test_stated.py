@@ -45,7 +45,7 @@ def test_the_stated_fingerprint_is_that_of_the_loaded_backbone(name):
     assert stated_fingerprint(name) == load(name).fingerprint
 
 
-def test_fingerprints_stay_what_files_and_caches_know_them_by():
+def test_fingerprints_do_not_change_between_versions():
     kept = {"tinynet": "7dfd019b", "raw": "d4ab400a", "efficientnet_lite0": "cc3788cf", "minilm": "eddadd50"}
     assert {n: (stated_fingerprint(n) or "")[:8] for n in kept} == kept
 

@@ -25,7 +25,7 @@ def minilm():
     return load("minilm", threads=2)
 
 
-def test_texts_become_rows_and_meaning_is_near(minilm):
+def test_texts_of_similar_meaning_have_similar_embeddings(minilm):
     out = minilm.embed([minilm.prepare(t) for t in TEXTS])
     assert (minilm.modality, out.shape, out.dtype) == ("text", (len(TEXTS), 384), np.dtype(np.float32))
     assert np.isfinite(out).all()
@@ -49,7 +49,7 @@ def test_only_whole_batches_of_one_length_reach_the_network(minilm, monkeypatch)
     assert sorted(seen) == [(1, 5), (2, 3), (2, 4), (8, 3)]
 
 
-def test_what_lies_behind_the_last_token_is_cut_off(minilm):
+def test_tokens_beyond_the_limit_are_cut_off(minilm):
     long = "word " * 126
     assert np.array_equal(minilm.embed([long])[0], minilm.embed([long + "other words"])[0])
     assert not np.array_equal(minilm.embed([long])[0], minilm.embed(["other " + long])[0])

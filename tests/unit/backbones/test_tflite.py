@@ -89,7 +89,7 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
     assert np.array_equal(np.concatenate([b.embed(batch[i : i + 2]) for i in (0, 2, 4)]), out)
 
 
-def test_nothing_behind_the_layer_is_kept(tmp_path):
+def test_layers_after_the_embedding_are_removed(tmp_path):
     write(tmp_path)
     described = record(f"tflite:{tmp_path}/m.tflite")
     graph = schema.Model.GetRootAs(truncated(network(), described)).Subgraphs(0)

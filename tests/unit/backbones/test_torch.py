@@ -49,7 +49,7 @@ def embedder(name, network):
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_record_says_what_torchvision_says(torchvision, name):
+def test_the_record_agrees_with_torchvision(torchvision, name):
     weights = torchvision.models.get_model_weights(name).IMAGENET1K_V1
     r = record(name)
     assert r.source == weights.url
@@ -59,7 +59,7 @@ def test_the_record_says_what_torchvision_says(torchvision, name):
 
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_transform_is_the_weights_own_bit_for_bit(torchvision, rng, name, shape):
+def test_the_transform_equals_that_of_the_weights_bit_for_bit(torchvision, rng, name, shape):
     picture, rule = rng.integers(0, 256, shape, dtype=np.uint8), record(name).preprocess
     transform = torchvision.models.get_model_weights(name).IMAGENET1K_V1.transforms()
     want = transform(Image.fromarray(picture).convert("RGB")).numpy()
@@ -81,7 +81,7 @@ def test_the_embedding_is_what_enters_the_classifier(torchvision, rng, name):
     assert not np.array_equal(out[0], out[1])
 
 
-def test_a_network_of_pictures_alone_embeds_no_names(torchvision):
+def test_a_network_without_a_text_tower_embeds_no_names(torchvision):
     network = embedder("resnet18", untrained("resnet18"))
     assert not network.embeds_names
     with pytest.raises(ParameterError, match=r"resnet18 cannot embed class names; use a network of texts"):
@@ -102,7 +102,7 @@ def test_the_number_of_threads_is_that_of_torch(torchvision, threads):
         assert torch.get_num_threads() == n
 
 
-def test_the_digest_of_a_module_moves_with_one_weight(torchvision):
+def test_the_digest_of_a_module_changes_with_one_weight(torchvision):
     same, other = untrained("resnet18"), untrained("resnet18")
     assert state_digest(same) == state_digest(other)
     other.conv1.weight.data[0, 0, 0, 0] += 1
@@ -182,7 +182,7 @@ def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, r
         ("inception_v3", "transforms its input"),
     ],
 )
-def test_a_network_of_torchvision_that_cannot_serve_is_refused(torchvision, name, message):
+def test_a_network_of_torchvision_without_a_suitable_classifier_is_refused(torchvision, name, message):
     with pytest.raises(ParameterError, match=re.escape(message)):
         load(f"torchvision:{name}")
 
@@ -262,7 +262,7 @@ def test_timm_refuses_a_device_before_it_creates_the_model(timm, monkeypatch):
         load("timm:test_vit", device="gpu")
 
 
-def test_timm_without_a_network_says_where_weights_must_lie(timm, monkeypatch):
+def test_timm_offline_says_where_to_put_the_weights(timm, monkeypatch):
     def unreachable(*args, **kwargs):
         raise OSError("no network\nand more")
 

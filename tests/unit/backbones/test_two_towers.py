@@ -176,7 +176,7 @@ def test_a_model_from_class_names_alone_reads_pictures(spec, tmp_path):
         Imprinter.load(tmp_path / "m.imprint")
 
 
-def test_what_is_not_there_is_refused_in_one_sentence(torchvision, tmp_path):
+def test_missing_models_are_refused_in_one_sentence(torchvision, tmp_path):
     package = pytest.importorskip("open_clip", reason="open_clip is not installed")
     with pytest.raises(ParameterError, match=r"Unknown open_clip model 'ViT-B-3'\. Did you mean 'ViT-B-32'"):
         load("open_clip:ViT-B-3/openai")
@@ -190,7 +190,7 @@ def test_what_is_not_there_is_refused_in_one_sentence(torchvision, tmp_path):
     assert package.list_models()
 
 
-def test_one_tower_is_refused(torchvision, tmp_path):
+def test_a_model_with_one_tower_is_refused(torchvision, tmp_path):
     transformers = pytest.importorskip("transformers")
     clip_folder(tmp_path / "bert")
     config = transformers.BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)

@@ -58,7 +58,7 @@ def test_the_order_of_classes_does_not_matter_and_forgetting_is_exact(parts):
 
 
 @pytest.mark.parametrize("parts", EXACT, ids=lambda parts: parts["generator"])
-def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
+def test_rows_added_later_give_the_same_calibration(parts):
     """Includes a class that starts with one row, so that one fold model lacks the class."""
     X, y, Q = blobs([130, 40, 7])
     whole = ImprintClassifier(**parts, calibrate=True, random_state=1).fit(X, y)
@@ -71,7 +71,7 @@ def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
 
 
 @pytest.mark.parametrize("first", [1, 2, 3, 4, 5, 20])
-def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(first):
+def test_the_folds_of_a_large_class_include_rows_that_are_not_stored(first):
     method = Method.of(**KERNEL | dict(generator="mean", aggregator="max"))
     X, y = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32), np.full(160, "a")
     empty = CrossValidation(Head(method, 0, "float32"))
@@ -80,7 +80,7 @@ def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(fi
         np.testing.assert_allclose(two.head_without(f).proxies.weights, one.head_without(f).proxies.weights, atol=1e-6)
 
 
-def test_copies_that_come_later_count_as_if_they_had_come_at_once():
+def test_duplicates_added_later_give_the_same_weights():
     X, y = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.full(30, "a")
     empty = CrossValidation(Head(Method.of(**KERNEL), 0, "float32"))
     once = empty.learn(np.concatenate([X, X[:10]]), np.full(40, "a")).held["a"]
@@ -200,7 +200,7 @@ def test_few_rows_do_not_make_probabilities_too_confident():
     assert few.known(Q).tolist() == [1] * 4
 
 
-def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
+def test_a_class_of_one_row_among_large_ones_only_widens_the_interval():
     X, y, Q = blobs([60, 60, 1])
     with_it, without = (ImprintClassifier(calibrate=True, random_state=0).fit(X[:n], y[:n]) for n in (121, 120))
     assert with_it.expected_accuracy_ == pytest.approx(without.expected_accuracy_, abs=0.03)
@@ -209,7 +209,7 @@ def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
     assert len(with_it.known(Q)) == 121
 
 
-def test_large_classes_count_by_their_rows_though_few_are_held():
+def test_large_classes_are_weighted_by_all_their_rows():
     X, y, _ = blobs([2000, 50], apart=0.6)
     answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.predictions
     assert np.bincount(answers.true).tolist() == [MAX_HELD_ROWS, 50]
@@ -300,7 +300,7 @@ def test_hostile_folds_are_refused(change, tmp_path):
         ("more", 0.5),
     ],
 )
-def test_hostile_claims_are_refused(name, value, tmp_path):
+def test_invalid_stored_calibration_is_refused(name, value, tmp_path):
     from imprint.core.files import container
 
     X, y, _ = blobs([9, 120])

@@ -15,7 +15,7 @@ from imprint.method import Method
 X, Y = load_digits(return_X_y=True)
 
 
-def test_copies_are_never_on_both_sides_of_a_fold():
+def test_duplicates_are_in_the_same_fold():
     rows = np.repeat(np.arange(60), 3)
     answers = out_of_fold(Method.of(**DEFAULT_METHOD), 0, X[rows], Y[rows])
     for row in range(60):
@@ -32,7 +32,7 @@ def test_rows_that_are_added_again_do_not_raise_the_expected_accuracy():
     assert all(len(rows.digests) == len(held.held[label].digests) for label, rows in again.head_.folds.held.items())
 
 
-def test_classes_of_more_rows_than_are_held_know_copies_too():
+def test_duplicates_are_recognised_in_classes_with_more_rows_than_are_stored():
     many = X[Y == 3]
     model = ImprintClassifier(calibrate=True).fit(many, np.zeros(len(many), int))
     assert len(many) > 150
@@ -46,7 +46,7 @@ def sentences(call):
     return [str(w.message) for w in caught if issubclass(w.category, SmallSampleWarning)]
 
 
-def test_too_few_rows_are_warned_of_with_what_to_do():
+def test_too_few_rows_give_a_warning_with_advice():
     nine = np.flatnonzero(Y < 2)[:9]
     model = ImprintClassifier(calibrate=True)
     first, *_ = sentences(lambda: model.fit(X[nine], Y[nine]))
@@ -74,7 +74,7 @@ def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
         (range(30), [0] * 15 + [1] * 12 + [2] * 3, "2 has 3 rows, and folds leave out up to half of them"),
     ],
 )
-def test_each_kind_of_small_sample_has_its_sentence(rows, labels, says):
+def test_each_kind_of_small_sample_has_its_own_warning(rows, labels, says):
     told = sentences(lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels)))
     assert any(says in sentence for sentence in told)
 
@@ -128,7 +128,7 @@ def test_a_file_holds_every_row_once(tmp_path):
     assert (tmp_path / "m").stat().st_size < 1.3 * rows.nbytes
 
 
-def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
+def test_with_many_rows_only_one_fold_is_evaluated(monkeypatch):
     from imprint.calibration import cross_validation
 
     monkeypatch.setattr(cross_validation, "MAX_ASSESSED_ROWS", 60)
@@ -140,7 +140,7 @@ def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
     assert answers.weight.sum() == pytest.approx(600)
 
 
-def test_one_row_of_every_class_refuses_nothing_at_any_level():
+def test_with_one_row_per_class_nothing_is_rejected():
     with pytest.warns(
         SmallSampleWarning, match="with one per class, the p-values of known are 1 and nothing is refused"
     ):

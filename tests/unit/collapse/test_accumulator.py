@@ -41,7 +41,7 @@ splits = st.lists(st.integers(1, 899), max_size=12)
 
 @given(splits, st.integers(0, 5), st.sampled_from([np.float32, np.float64]))
 @settings(max_examples=40, deadline=None)
-def test_any_split_into_batches_gives_the_whole(cuts, seed, dtype):
+def test_any_split_into_batches_gives_the_same_metrics(cuts, seed, dtype):
     X, y = data(seed=seed, dtype=dtype)
     seen = Accumulator()
     for part in batches(X, y, cuts):
@@ -63,7 +63,7 @@ def test_workers_may_be_merged_in_any_order(cuts, random, scatter):
 
 @given(splits, splits)
 @settings(max_examples=30, deadline=None)
-def test_two_passes_without_scatter_give_the_whole(first, second):
+def test_two_passes_without_scatter_give_the_same_metrics(first, second):
     X, y = data()
     weights, bias = np.random.default_rng(1).normal(size=(4, 6)), np.arange(4.0)
     seen = Accumulator(scatter=False)
@@ -86,7 +86,7 @@ def test_many_rows_of_wide_classes_become_matrices_and_still_agree():
     same(more, np.concatenate([X, X[:50]]), np.concatenate([y, y[:50]]))
 
 
-def test_a_result_can_be_taken_at_any_time_and_does_not_move():
+def test_a_result_can_be_computed_at_any_time_and_does_not_change():
     X, y = data()
     seen = Accumulator().update(X[:500], y[:500])
     early = seen.result()
@@ -96,7 +96,7 @@ def test_a_result_can_be_taken_at_any_time_and_does_not_move():
     same(seen.result(), X, y)
 
 
-def test_adding_leaves_both_sides_alone():
+def test_adding_accumulators_does_not_change_them():
     X, y = data()
     left, right = Accumulator().update(X[:400], y[:400]), Accumulator().update(X[400:], y[400:])
     before = left.result().nc1, right.result().nc1
@@ -164,7 +164,7 @@ def test_a_refused_batch_changes_nothing():
     same(seen.result(), X, y)
 
 
-def test_accumulators_that_do_not_fit_are_refused():
+def test_incompatible_accumulators_are_refused():
     X, y = data()
     seen = Accumulator().update(X, y)
     refused("6 columns", lambda: seen.merge(Accumulator().update(X[:, :5], y)))
@@ -197,7 +197,7 @@ def test_many_small_classes_hold_rows_not_matrices():
     assert len(pickle.dumps(seen)) < 3 * X.nbytes
 
 
-def test_a_result_of_the_second_pass_does_not_move_either():
+def test_a_result_of_the_second_pass_does_not_change():
     X, y = data()
     again = Accumulator(scatter=False).update(X, y).second_pass().update(X, y)
     result = again.result()

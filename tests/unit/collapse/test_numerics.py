@@ -38,7 +38,7 @@ def test_nearly_collapsed_float32_keeps_its_digits():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shift", [0, 100])
-def test_a_class_that_doubles_another_lowers_the_rank(dtype, shift):
+def test_a_duplicate_class_lowers_the_rank(dtype, shift):
     X, y = data()
     X = (X + shift).astype(dtype)
     X2, y2 = np.concatenate([X, X[y == 0][::-1]]), np.concatenate([y, np.full((y == 0).sum(), 9)])
@@ -58,7 +58,7 @@ def flat_in_float32():
     return X[keep], y[keep], (X[keep] + 50).astype(np.float32)
 
 
-def test_a_direction_made_by_rounding_does_not_count():
+def test_directions_caused_by_rounding_are_ignored():
     X, y, rounded = flat_in_float32()
     assert nc1(rounded, y) == pytest.approx(nc1(X, y), rel=1e-4)
     assert vci(rounded, y) == pytest.approx(vci(X, y), rel=1e-4)
@@ -106,7 +106,7 @@ def test_integers_lists_and_strided_arrays_are_read_as_numbers():
     assert nc1(np.repeat(X, 2, axis=0)[::2], y) == expected
 
 
-def test_inputs_are_left_alone():
+def test_inputs_do_not_change():
     X, y = data()
     X.flags.writeable = y.flags.writeable = False
     before = X.copy()
@@ -117,7 +117,7 @@ def test_inputs_are_left_alone():
     np.testing.assert_array_equal(X, before)
 
 
-def test_an_accumulator_does_not_hold_on_to_the_batch():
+def test_an_accumulator_does_not_reference_the_batch():
     X, y = data()
     expected = nc1(X, y)
     seen = Accumulator().update(X, y)
@@ -135,7 +135,7 @@ def test_memory_stays_far_below_a_float64_copy():
     assert peak < X.nbytes
 
 
-def test_a_class_of_one_row_varies_by_nothing():
+def test_a_class_of_one_row_has_no_variance():
     X, y = [[0.0], [2], [4]], [0, 0, 1]
     assert nc1(X, y) == pytest.approx(0.5 / 2.25 / 2, rel=1e-12)
     assert nc1([[0.0], [1]], [0, 1]) == 0.0

@@ -104,13 +104,13 @@ def test_nc3_refuses_heads_that_do_not_fit(weights, rule):
         ({"weights": np.ones((4, 2))}, r"shape \(3, 2\)"),
     ],
 )
-def test_nc4_refuses_unclear_classifiers(given, rule):
+def test_nc4_refuses_ambiguous_classifiers(given, rule):
     with pytest.raises(ParameterError, match=rule) as error:
         nc4(X, y, **given)
     sentence(error)
 
 
-def test_predictions_outside_the_labels_agree_with_nothing():
+def test_predictions_outside_the_labels_count_as_disagreement():
     assert nc4(X, y, predictions=[0, 0, 1, 1, 7, 2]) == pytest.approx(5 / 6)
 
 

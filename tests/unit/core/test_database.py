@@ -90,7 +90,7 @@ def test_another_file_is_refused(tmp_path, content):
     assert (tmp_path / "a.sqlite").read_bytes() == content
 
 
-def test_another_version_and_somebody_elses_database_are_refused(path, tmp_path):
+def test_databases_of_other_versions_and_programs_are_refused(path, tmp_path):
     with pytest.raises(FileError, match="it states 1, this imprint reads 2"):
         Database(path, TABLES, 2)
     foreign = sqlite3.connect(tmp_path / "b.sqlite")

@@ -56,7 +56,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("wrong", REFUSED.values(), ids=REFUSED)
-def test_what_does_not_have_the_layout_is_refused(wrong):
+def test_states_without_the_declared_layout_are_refused(wrong):
     with pytest.raises((KeyError, ValueError)):
         read([wrong])
 

@@ -10,7 +10,7 @@ from imprint.core.files import atomic
 
 
 @pytest.mark.parametrize("remove", [False, True])
-def test_one_at_a_time(tmp_path, monkeypatch, remove):
+def test_one_thread_at_a_time_holds_the_lock(tmp_path, monkeypatch, remove):
     monkeypatch.setattr(atomic, "LOCK_INTERVAL", 0.0002)
     path, inside, most = tmp_path / "a.lock", [], []
 
@@ -31,7 +31,7 @@ def test_one_at_a_time(tmp_path, monkeypatch, remove):
     assert path.exists() is not remove
 
 
-def test_the_lock_goes_with_an_error_too(tmp_path):
+def test_the_lock_is_released_after_an_error(tmp_path):
     path = tmp_path / "a.lock"
     with pytest.raises(ZeroDivisionError), atomic.exclusive(path, remove=True):
         raise ZeroDivisionError
@@ -40,6 +40,6 @@ def test_the_lock_goes_with_an_error_too(tmp_path):
         assert path.exists()
 
 
-def test_a_place_that_cannot_be_locked_is_named(tmp_path):
+def test_a_path_that_cannot_be_locked_is_named(tmp_path):
     with pytest.raises(FileError, match=r"Cannot lock .*missing"), atomic.exclusive(tmp_path / "missing" / "a.lock"):
         pass

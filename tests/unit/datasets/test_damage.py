@@ -78,7 +78,7 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_no_damage_is_a_raw_error(tmp_path, name):
+def test_no_damage_raises_a_raw_error(tmp_path, name):
     WRITERS[name](tmp_path / name)
     whole, rng, refused = (tmp_path / name).read_bytes(), random.Random(0), []
     for i in range(120):

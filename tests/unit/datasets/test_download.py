@@ -73,7 +73,7 @@ def source(server, content=CONTENT, **changes):
     )
 
 
-def test_a_file_arrives_whole_and_says_how_far_it_is(server, tmp_path):
+def test_a_file_is_downloaded_completely_with_progress(server, tmp_path):
     heard = []
     path = fetch(source(server), tmp_path / "new" / "folder", lambda *a: heard.append(a))
     assert path.read_bytes() == CONTENT
@@ -84,25 +84,25 @@ def test_a_file_arrives_whole_and_says_how_far_it_is(server, tmp_path):
     assert len(server.asked) == 1
 
 
-def test_md5_will_do_where_nothing_better_is_published(server, tmp_path):
+def test_md5_is_used_if_no_better_checksum_is_published(server, tmp_path):
     md5 = hashlib.md5(CONTENT).hexdigest()
     assert fetch(source(server, sha256="", md5=md5, size=None), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_dropped_connection_is_taken_up_where_it_broke(server, tmp_path):
+def test_a_dropped_connection_is_resumed(server, tmp_path):
     server.drop = 100_000
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
     assert server.asked[:3] == [None, "bytes=100000-", "bytes=200000-"]
     assert len(server.asked) == 11
 
 
-def test_a_part_left_by_a_killed_process_is_taken_up(server, tmp_path):
+def test_a_partial_file_of_a_killed_process_is_resumed(server, tmp_path):
     (tmp_path / "file.bin.part").write_bytes(CONTENT[:700_000])
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
     assert server.asked == ["bytes=700000-"]
 
 
-def test_a_whole_part_is_only_checked(server, tmp_path):
+def test_a_complete_partial_file_is_only_checked(server, tmp_path):
     (tmp_path / "file.bin.part").write_bytes(CONTENT)
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
     assert len(server.asked) == 1
@@ -123,7 +123,7 @@ def test_wrong_content_is_discarded(server, tmp_path):
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_wrong_part_is_discarded_too(server, tmp_path):
+def test_a_wrong_partial_file_is_discarded(server, tmp_path):
     (tmp_path / "file.bin.part").write_bytes(b"x" * 700_000)
     with pytest.raises(FileError, match="discarded"):
         fetch(source(server), tmp_path)
@@ -139,7 +139,7 @@ def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, sta
     assert len(server.asked) == asked
 
 
-def test_a_mirror_stands_in(server, tmp_path):
+def test_a_mirror_is_used(server, tmp_path):
     good = source(server)
     other = PublishedFile(urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256)
     assert fetch(other, tmp_path).read_bytes() == CONTENT
@@ -152,7 +152,7 @@ def test_a_server_that_drops_every_connection_is_reported(server, tmp_path):
     assert len(server.asked) == download.MAX_ATTEMPTS
 
 
-def test_those_who_want_the_same_file_wait_for_one_another(server, tmp_path):
+def test_concurrent_downloads_of_a_file_wait_for_each_other(server, tmp_path):
     with ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: fetch(source(server), tmp_path), range(4)))
     assert {p.read_bytes() for p in paths} == {CONTENT}
@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
         fetch(source(server), tmp_path / "file" / "below")
 
 
-def test_no_more_is_written_than_was_published(server, tmp_path):
+def test_a_download_is_limited_to_the_published_size(server, tmp_path):
     server.content = CONTENT * 3
     with pytest.raises(FileError, match=r"sends more than the 1,024,000 bytes of the file; put the file into"):
         fetch(source(server), tmp_path)
@@ -186,7 +186,7 @@ def test_an_implausible_length_is_refused(server, tmp_path, length):
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_mirror_stands_in_for_one_that_sends_something_else(server, tmp_path):
+def test_a_mirror_is_used_if_a_server_sends_other_content(server, tmp_path):
     good = source(server)
     with Server() as bad:
         bad.content = b"<html>Moved</html>"
@@ -232,7 +232,7 @@ def test_a_full_disk_is_one_sentence(server, tmp_path):
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
 
 
-def test_names_do_not_lead_out_of_the_folder(monkeypatch, tmp_path):
+def test_names_cannot_escape_the_folder(monkeypatch, tmp_path):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")  # names may be relative paths
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))

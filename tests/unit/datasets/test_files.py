@@ -45,7 +45,7 @@ def test_300_flipped_bits_of_a_remembered_fingerprint(photos, monkeypatch, own_h
     assert load(photos).fingerprint == first
 
 
-def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
+def test_a_file_that_changed_after_its_fingerprint_is_refused(photos):
     """Also in a slice, which the nodes of a cluster receive."""
     split = load(photos)
     assert len(split.fingerprint) == 64

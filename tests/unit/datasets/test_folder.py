@@ -53,7 +53,7 @@ def test_files_of_the_system_and_hidden_ones_are_left_out(photos):
     assert list(load(photos).names) == before
 
 
-def test_endings_in_capitals_links_and_deeper_folders_count(photos, tmp_path):
+def test_upper_case_suffixes_links_and_nested_folders_are_read(photos, tmp_path):
     picture(photos / "cat" / "2019" / "deep.PNG", 9)
     picture(tmp_path / "elsewhere" / "real.png", 10)
     (photos / "cat" / "link.JPG").symlink_to(tmp_path / "elsewhere" / "real.png")
@@ -95,7 +95,7 @@ def test_without_a_test_split_there_is_none(photos, tmp_path):
             load(root, "test")
 
 
-def test_imagenet_is_a_folder_whose_validation_stands_in_for_test(photos, own_home):
+def test_imagenet_uses_its_validation_set_as_test_set(photos, own_home):
     for part in ("train", "val"):
         shutil.copytree(photos, own_home / "data" / "imagenet" / part)
     picture(own_home / "data" / "imagenet" / "val" / "cat" / "more.png")
@@ -103,7 +103,7 @@ def test_imagenet_is_a_folder_whose_validation_stands_in_for_test(photos, own_ho
     assert len(load("imagenet", "test")) == 7
 
 
-def test_unclear_folders_are_refused(photos, tmp_path):
+def test_ambiguous_folders_are_refused(photos, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="has no sub-folders"):
         load(tmp_path / "empty")
@@ -243,7 +243,7 @@ def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     assert load(photos).fingerprint == changed
 
 
-def test_what_may_still_change_is_not_remembered(photos, own_home):
+def test_fingerprints_of_recently_changed_files_are_not_cached(photos, own_home):
     assert len(load(photos).fingerprint) == 64
     assert not (own_home / "fingerprints").exists()
 
@@ -279,7 +279,7 @@ def test_labels_of_a_folder_are_strings(photos):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need no rights on POSIX")
-def test_a_link_round_in_a_circle_is_one_unreadable_picture(photos):
+def test_a_circular_link_is_one_unreadable_picture(photos):
     (photos / "loop").symlink_to("loop")
     (photos / "cat" / "loop.png").symlink_to("loop.png")
     split = load(photos)
@@ -289,7 +289,7 @@ def test_a_link_round_in_a_circle_is_one_unreadable_picture(photos):
         split.inputs[3]
 
 
-def test_what_is_left_out_is_counted_by_its_ending(photos):
+def test_skipped_files_are_counted_by_suffix(photos):
     for name in ("cat/a.QQQ", "cat/b.qqq", "zebra/notes.txt", "list.txt", "cat/README", "cat/.hidden"):
         (photos / name).write_bytes(b"x")
     split = load(photos)
@@ -309,7 +309,7 @@ def test_the_parts_are_named(photos, tmp_path):
     assert load(tmp_path / "data", "test").found == "1 picture of 1 class (data)"
 
 
-def test_without_labels_everything_below_counts(photos):
+def test_without_labels_all_files_below_the_folder_are_read(photos):
     names = list(load(photos).names)
     picture(photos / "loose.png", 9)
     split = load(photos, labelled=False)

@@ -37,7 +37,7 @@ def test_how_nested_folders_are_read(folders, tree, labels):
     assert folder_labels(files(*folders), tree)[0] == [label for label in labels for _ in (1, 2)]
 
 
-def test_what_was_understood_is_one_sentence_unless_it_was_stated():
+def test_the_detected_labels_are_reported_unless_they_were_given():
     assert folder_labels(files("cat", "dog"))[1] == ()
     assert folder_labels(files("animal/cat", "animal/dog", "sky"))[1] == (
         "Nested folders are a tree of classes: animal/cat, animal/dog; --flat (tree=False) makes each top folder one "

@@ -28,7 +28,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels_lie_in_a_file_of_their_own(matrix, tmp_path, name):
+def test_labels_are_in_a_separate_file(matrix, tmp_path, name):
     LABELS[name](tmp_path / name)
     split = load(matrix, labels=tmp_path / name)
     np.testing.assert_array_equal(split.inputs, X)

@@ -71,7 +71,7 @@ def test_the_fingerprint_is_of_images_and_labels(tmp_path):
         ({"train_labels": LABELS.astype(object)}, r"not a readable pack"),
     ],
 )
-def test_a_pack_that_breaks_the_rules_is_refused(tmp_path, changes, rule):
+def test_an_invalid_pack_is_refused(tmp_path, changes, rule):
     with pytest.raises(FileError, match=rule) as caught:
         load(write(tmp_path / "bad.npz", **changes))
     assert "bad.npz" in str(caught.value)
@@ -106,7 +106,7 @@ def pack_with_names(path):
 
 
 @pytest.mark.parametrize("make", [write, pack_of_bytes, pack_with_names])
-def test_600_flipped_bits_change_nothing_in_silence(tmp_path, make):
+def test_600_flipped_bits_are_noticed_or_have_no_effect(tmp_path, make):
     """300 anywhere, and 300 in the central directory at the end, where an optional array could be lost."""
     path = tmp_path / "a.npz"
     make(path)
@@ -153,14 +153,14 @@ def test_sequences_behave_as_lists_do():
         both[len(both)]
 
 
-def test_the_width_of_integers_does_not_count():
+def test_the_width_of_integers_has_no_effect():
     splits = [Split(IMAGES, LABELS.astype(kind), list("abcdef"), (0, 1, 2), "image") for kind in ("u1", ">i4", "<i8")]
     assert len({s.fingerprint for s in splits}) == 1
     assert repr(splits[0]) == "Split(6 images, 3 classes)"
     assert repr(Split(IMAGES[:1], LABELS[:1], ["a"], (0,), "image")) == "Split(1 image, 1 class)"
 
 
-def test_the_error_of_an_input_survives_the_way_between_processes():
+def test_the_error_of_an_input_can_be_pickled():
     error = pickle.loads(pickle.dumps(UnreadableInput("a/b.jpg", "it is empty")))
     assert (error.name, error.reason, str(error)) == ("a/b.jpg", "it is empty", "Cannot read a/b.jpg: it is empty.")
 

@@ -86,7 +86,7 @@ def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "lists.parquet"])
-def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, monkeypatch):
+def test_the_fast_reader_is_used_and_agrees_with_the_general_one(tmp_path, name, monkeypatch):
     WRITERS[name](tmp_path / name)
     with monkeypatch.context() as m:
         single = []
@@ -98,7 +98,7 @@ def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, m
     assert load(tmp_path / name).fingerprint == fast.fingerprint
 
 
-def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
+def test_rows_at_block_boundaries_are_read_correctly(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "BATCH_CELLS", 512)
     monkeypatch.setattr(formats, "BATCH_BYTES", 4096)
     monkeypatch.setattr(formats, "BATCH_ROWS", 100)
@@ -202,7 +202,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "content", "rule"), WRONG)
-def test_what_is_wrong_is_named_by_row_and_column(tmp_path, name, content, rule):
+def test_errors_name_the_row_and_column(tmp_path, name, content, rule):
     (tmp_path / name).write_text(content)
     with pytest.raises(FileError, match=rule) as caught:
         load(tmp_path / name)
@@ -227,7 +227,7 @@ def test_what_is_wrong_is_named_by_row_and_column(tmp_path, name, content, rule)
         ({"x": [1.0], "label": [b"a"]}, r"row 1, column 'label': b'a' is neither text nor a whole number\.$"),
     ],
 )
-def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
+def test_errors_in_parquet_name_the_row_and_column(tmp_path, columns, rule):
     with pytest.raises(FileError, match=rule):
         load(parquet(tmp_path / "a.parquet", **columns))
 

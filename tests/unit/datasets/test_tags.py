@@ -19,7 +19,7 @@ def tags(split):
     return split.tags, split.labels.tolist(), split.classes
 
 
-def test_cells_are_parted_at_the_separator(tmp_path):
+def test_cells_are_split_at_the_separator(tmp_path):
     path = table(tmp_path / "a.csv", "text,labels\nx,joy | love\ny,love\nz,\n")
     split = load(path, separator="|")
     assert tags(split) == (True, ["joy|love", "love"], ("joy", "love"))

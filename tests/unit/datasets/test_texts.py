@@ -39,7 +39,7 @@ def test_whole_numbers_in_csv_are_numbers_if_all_are(tmp_path):
         labels("3", "0.5")
 
 
-def test_a_column_may_say_the_split(tmp_path):
+def test_a_column_may_name_the_split(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,category,split\na,x,train\nb,y,test\nc,x,train\n")
     assert load(path).inputs == ("a", "c")

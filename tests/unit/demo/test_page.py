@@ -39,7 +39,7 @@ def findings(step=0.02, forgets_exactly=True):
     )
 
 
-def test_the_verdict_names_what_is_significant_and_what_is_not():
+def test_the_conclusion_names_significant_and_other_differences():
     clear = verdict(findings())
     order = findings().comparison.order
     best, below = next(name for name in order if name != "oracle"), [n for n in order if n != "oracle"][1:]

@@ -40,7 +40,7 @@ def cache_file(home):
     return path
 
 
-def test_the_rows_are_those_of_the_backbone_whether_remembered_or_not(photos, make_backbone):
+def test_cached_and_new_rows_are_those_of_the_backbone(photos, make_backbone):
     split, backbone = load(photos), make_backbone(pixels=48)
     plain = backbone.embed(np.stack([backbone.prepare(x) for x in (split.inputs[i] for i in range(20))]))
     new, again, none = embed(backbone, split), embed(backbone, split), embed(backbone, split, remember=False)
@@ -51,7 +51,7 @@ def test_the_rows_are_those_of_the_backbone_whether_remembered_or_not(photos, ma
     np.testing.assert_array_equal(new.X, again.X)
 
 
-def test_moved_renamed_and_additional_pictures_cost_only_what_is_new(photos, make_backbone, tmp_path):
+def test_only_new_pictures_are_embedded_after_moves_and_renames(photos, make_backbone, tmp_path):
     first = embed(make_backbone(pixels=48), load(photos))
     moved = tmp_path / "moved" / "c"
     shutil.copytree(photos / "a", moved)
@@ -81,7 +81,7 @@ def test_changed_content_of_the_same_size_and_time_is_another_picture(photos, ma
     assert (before.X != after.X).any(axis=1).sum() == 1
 
 
-def test_texts_and_arrays_are_remembered_too(make_backbone, make_split):
+def test_texts_and_arrays_are_cached_too(make_backbone, make_split):
     backbone = make_backbone()
     assert [embed(backbone, make_split(n)).known for n in (50, 60, 60)] == [0, 50, 60]  # the first 50 are the same
     assert content_key("a") != content_key(b"a") != content_key(np.frombuffer(b"a", np.uint8))
@@ -114,7 +114,7 @@ def test_flipped_bits_are_noticed(own_home, make_backbone, make_split):
         assert embed(make_backbone(width), split).known == 30
 
 
-def test_a_cut_file_costs_only_time(own_home, make_backbone, make_split):
+def test_a_truncated_cache_costs_only_time(own_home, make_backbone, make_split):
     split = make_split(30)
     right = embed(make_backbone(), split).X
     path = cache_file(own_home)
@@ -175,7 +175,7 @@ def test_a_full_disk_is_reported_and_keeps_what_was_cached(make_backbone, make_s
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_killed_writers_leave_a_whole_cache(make_backbone, make_split):
+def test_killed_writers_leave_a_valid_cache(make_backbone, make_split):
     backbone, split = make_backbone(), make_split(400)
     context = multiprocessing.get_context("fork")
     for kill in range(5):

@@ -33,7 +33,7 @@ def compute(backbone, split, first, count, fingerprint=None):
     return ray_engine._compute(*pickle.loads(sent))
 
 
-def test_batches_by_themselves_are_those_of_one_machine(photos, tmp_path):
+def test_separate_batches_equal_those_of_one_machine(photos, tmp_path):
     raw = backbones.load("raw")
     whole = extract(raw, photos, batch_size=8, folder=tmp_path / "store")
     parts = [batch for first, count in ((0, 16), (16, 8)) for batch in compute(raw, photos, first, count)]
@@ -43,7 +43,7 @@ def test_batches_by_themselves_are_those_of_one_machine(photos, tmp_path):
     assert whole.skipped[0].index == 19
 
 
-def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
+def test_errors_on_a_node_name_the_node_and_the_cause(photos, tmp_path):
     raw = backbones.load("raw")
     assert len(photos.fingerprint) == 64
     with pytest.raises(
@@ -55,7 +55,7 @@ def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
         compute(raw, photos, 0, 8)
 
 
-def test_a_backbone_is_pickled_as_what_loads_it():
+def test_a_backbone_is_pickled_as_its_specification():
     tinynet = backbones.load("tinynet", threads=1)
     content = pickle.dumps(tinynet)
     assert len(content) < 1000
@@ -111,7 +111,7 @@ class BatchSizes:
         return np.full((len(batch), 1), len(batch), np.float32)
 
 
-def test_a_node_divides_batches_as_one_machine_does(tmp_path):
+def test_a_node_divides_batches_like_one_machine(tmp_path):
     """Rounding may depend on the inputs per pass, and only the first batch is divided (to show progress early)."""
     inputs, names = np.zeros((200, 1)), [str(i) for i in range(200)]
     labels = np.arange(200) % 2

@@ -79,7 +79,7 @@ def test_stopping_after_every_batch(stop_after, finish, undisturbed, tmp_path):
     assert finish(tmp_path / "a") == (undisturbed, 1)
 
 
-def test_torn_files_are_cut_back_to_the_last_whole_batch(stop_after, finish, undisturbed, tmp_path):
+def test_torn_files_are_truncated_to_the_last_complete_batch(stop_after, finish, undisturbed, tmp_path):
     """A kill may happen between any two writes; a power failure may lose the end of either file."""
     partial, rng = stop_after(tmp_path / "a", 6), random.Random(0)
     kept = tmp_path / "kept"
@@ -150,7 +150,7 @@ def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed
 
 
 @pytest.mark.parametrize("name", [JOURNAL, ROWS])
-def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
+def test_flipped_bits_never_mark_wrong_batches_as_done(stop_after, tmp_path, name):
     """After any flipped bit, the journal reports only batches as done that are stored correctly."""
     partial = stop_after(tmp_path / "a", 6)
     files = {path: path.read_bytes() for path in partial.iterdir()}
@@ -239,7 +239,7 @@ def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undistu
     assert finish(tmp_path / "a") == (undisturbed, 8 - kept)
 
 
-def test_another_batch_size_goes_on_from_there(stop_after, make_backbone, make_split, tmp_path):
+def test_another_batch_size_resumes_the_extraction(stop_after, make_backbone, make_split, tmp_path):
     stop_after(tmp_path / "a", 3)
     backbone = make_backbone()
     e = extract(backbone, make_split(60, BAD), batch_size=36, folder=tmp_path / "a")
@@ -248,7 +248,7 @@ def test_another_batch_size_goes_on_from_there(stop_after, make_backbone, make_s
     np.testing.assert_allclose(e.X, whole.X, rtol=1e-5, atol=1e-6)
 
 
-def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split, tmp_path, monkeypatch):
+def test_progress_resumes_after_an_interruption(stop_after, make_backbone, make_split, tmp_path, monkeypatch):
     stop_after(tmp_path / "a", 3)
     clock = SimpleNamespace(monotonic=itertools.count().__next__)
     monkeypatch.setattr(sys.modules["imprint.embeddings.pipeline"], "time", clock)

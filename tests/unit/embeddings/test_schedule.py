@@ -19,7 +19,7 @@ def test_a_lost_node_does_not_stop_the_others():
     assert buffered["of the ideal"] > 1.3 * in_order["of the ideal"]
 
 
-def test_results_that_wait_are_bounded():
+def test_the_number_of_waiting_results_is_bounded():
     result = simulate(nodes=50, batches=3000, hours=0.2, buffer=4)
     assert result["most results waiting"] <= (2 + 4) * 50
 

@@ -117,7 +117,7 @@ def test_a_damaged_store_is_not_silently_replaced(stored, make_backbone, make_sp
         extract(make_backbone(), make_split(30, [4]), folder=tmp_path)
 
 
-def test_the_manifest_tells_what_it_is(stored, make_backbone, make_split):
+def test_the_manifest_describes_the_store(stored, make_backbone, make_split):
     facts = json.loads((stored.folder / "manifest.json").read_text())
     assert facts["backbone"] == {"name": "projection", "fingerprint": make_backbone().fingerprint}
     assert facts["data"] == {"fingerprint": make_split(30, [4]).fingerprint}

@@ -155,7 +155,7 @@ SERVED = [
     "generator", ["mean", "kmeans(k=3)", "kmedoids(k=3)", "covmax(k=3)", "fps(k=3)", "random(k=3)"]
 )
 @pytest.mark.parametrize(("rows", "labels"), [c[1:] for c in SERVED], ids=[c[0] for c in SERVED])
-def test_served(rows, labels, generator):
+def test_unusual_valid_input_is_accepted(rows, labels, generator):
     for aggregator in ("kernel", "max", "nearest(m=1)"):
         clf = ImprintClassifier(generator=generator, aggregator=aggregator, random_state=0).fit(rows, labels)
         assert np.isfinite(clf.proxies_.weights).all()
@@ -163,7 +163,7 @@ def test_served(rows, labels, generator):
         np.testing.assert_allclose(clf.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
 
-def test_one_row_per_class_is_ordinary():
+def test_one_row_per_class_gives_no_warning():
     """One row per class is a normal use: no warning that the labels look like a regression."""
     many = np.random.default_rng(0).normal(size=(60, 4))
     assert ImprintClassifier(generator="mean").fit(many, np.arange(60)).score(many, np.arange(60)) == 1

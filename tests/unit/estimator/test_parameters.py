@@ -17,7 +17,7 @@ X, Y = RNG.normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 3, 20, axis=0), np.re
 
 
 @pytest.mark.parametrize("generator", ["kmeans(k=7)", KMeans(k=7)], ids=["text", "component"])
-def test_a_grid_reaches_into_parts(generator):
+def test_a_grid_search_sets_parameters_of_components(generator):
     clf = ImprintClassifier(generator=generator, aggregator="nearest(m=1)", random_state=0)
     assert clf.get_params()["generator__k"] == 7
     search = GridSearchCV(clf, {"generator__k": [1, 3], "aggregator__m": [1, 2]}, cv=2).fit(X, Y)

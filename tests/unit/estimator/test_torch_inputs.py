@@ -13,7 +13,7 @@ X, Y = RNG.normal(size=(40, 6)).astype(np.float32), np.repeat([3, 5, 7, 9], 10)
 
 
 @pytest.mark.parametrize("aggregator", ["max", "nearest(m=2)", "kernel"])
-def test_results_come_back_in_kind(aggregator):
+def test_results_have_the_type_of_the_input(aggregator):
     parts = dict(generator="kmeans(k=2)", aggregator=aggregator, random_state=0)
     a = ImprintClassifier(**parts).fit(X, Y)
     b = ImprintClassifier(**parts).fit(torch.from_numpy(X), torch.from_numpy(Y))
@@ -40,14 +40,14 @@ def test_precision(dtype):
     assert clf.decision_function(T).numpy().dtype == want
 
 
-def test_gradients_and_inputs_are_left_alone():
+def test_gradients_and_inputs_do_not_change():
     T = torch.from_numpy(X.copy()).requires_grad_()
     ImprintClassifier(generator="mean").fit(T, Y).predict(T)
     assert T.grad is None
     assert np.array_equal(T.detach().numpy(), X)
 
 
-def test_a_tensor_that_is_negated_only_in_name_is_read():
+def test_a_lazily_negated_tensor_is_read():
     lazy = torch.complex(torch.zeros(40, 6), torch.from_numpy(-X)).conj().imag
     assert lazy.is_neg()
     clf = ImprintClassifier(generator="mean").fit(X, Y)

@@ -23,7 +23,7 @@ KEYS = [
 ]
 
 
-def test_an_evaluation_counts_what_is_called_what():
+def test_the_confusion_matrix_counts_predictions_by_class():
     P = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]])
     y = np.array(["ant", "ant", "bee", "ant", "eel"])
     result = evaluation(P, np.array(["ant", "bee", "cat"]), y, list("vwxyz"), [Skipped(5, "bad.png", "not a picture")])

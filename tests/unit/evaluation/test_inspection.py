@@ -14,7 +14,7 @@ def clusters(seed=0, n=200, width=16):
     return (3 * np.eye(4, width)[y] + rng.normal(size=(n, width)) * 0.5 + 1).astype(np.float32), y
 
 
-def test_duplicates_are_copies_and_near_copies_alone():
+def test_only_copies_and_near_copies_are_duplicates():
     X, _ = clusters()
     assert duplicates(X) == []
     rng = np.random.default_rng(1)
@@ -24,7 +24,7 @@ def test_duplicates_are_copies_and_near_copies_alone():
     assert duplicates(np.tile(X[:3], (4, 1))) == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
 
 
-def test_outliers_are_what_lies_far_out():
+def test_rows_far_from_all_others_are_outliers():
     X, _ = clusters()
     strange = -X[:1] * np.linspace(-3, 5, 16, dtype=np.float32)
     result = outliers(np.concatenate([X, strange]))

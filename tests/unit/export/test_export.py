@@ -130,7 +130,7 @@ def test_torch_takes_many_proxies_with_their_owners(digits, tmp_path):
     np.testing.assert_array_equal(scores.argmax(dim=1).numpy(), model.predict(digits[2]))
 
 
-def test_numpy_needs_numpy_alone(digits, tmp_path):
+def test_the_numpy_format_needs_only_numpy(digits, tmp_path):
     labels = np.array(["Größe", "零", "c", "d", "e", "f", "g", "h", "i", "j"])
     model = ImprintClassifier(generator="kmeans(k=5)", aggregator="max", random_state=0)
     model.fit(digits[0], labels[digits[1]])
@@ -147,7 +147,7 @@ def test_numpy_needs_numpy_alone(digits, tmp_path):
     assert "largest inner product" in about["use"]
 
 
-def test_the_kernel_decides_by_numpy_alone(digits, tmp_path):
+def test_kernel_predicts_with_numpy_only(digits, tmp_path):
     """Follows the description in the file step by step."""
     model = fitted(digits, generator="kmeans(k=5)", aggregator="kernel")
     export(model, tmp_path / "h.npz", "numpy")
@@ -212,7 +212,7 @@ def test_raw_pixels_become_one_graph(shades, tmp_path):
 
 @pytest.mark.parametrize("opset", [None, 13, 18, 21])
 @pytest.mark.parametrize("rule", [{}, {"divide": 255.0, "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4]}])
-def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
+def test_the_graph_includes_the_preprocessing_of_pictures(shades, tmp_path, rule, opset):
     """A channels-first network with batch size one, in several opset versions."""
     network = onnx.load(ONE_BY_ONE)
     if opset is not None:
@@ -229,7 +229,7 @@ def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
     assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), "the file contains no local paths"
 
 
-def test_every_pixel_keeps_its_place(shades, tmp_path):
+def test_every_pixel_keeps_its_position(shades, tmp_path):
     """A channels-first network that flattens pictures, which are higher than wide."""
     given = onnx.helper.make_tensor_value_info("pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2])
     made = onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 30])
@@ -310,7 +310,7 @@ def test_without_onnx_the_sentence_says_what_to_install(digits, tmp_path, monkey
     export(fitted(digits, generator="mean"), tmp_path / "h.npz", "numpy")
 
 
-def test_formats_names_and_files_of_others(digits, tmp_path):
+def test_formats_names_and_foreign_files(digits, tmp_path):
     model = fitted(digits, generator="mean")
     with pytest.raises(ParameterError, match=r"Unknown format 'onx'. Did you mean 'onnx'"):
         export(model, tmp_path / "h.onnx", "onx")

@@ -47,7 +47,7 @@ def test_equals_a_gaussian_process(classes, per_class):
 
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=1, max_size=8))
-def test_classes_come_and_go_exactly(steps):
+def test_classes_are_added_and_removed_exactly(steps):
     W, labels, noise, Q = drawn(70, 8)
     present = list(range(0, 70, 2))
 
@@ -74,7 +74,7 @@ def test_classes_come_and_go_exactly(steps):
     np.testing.assert_allclose(system.contributions(Q, np.arange(150) % 5), fresh.contributions(Q, np.arange(150) % 5))
 
 
-def test_a_change_leaves_the_system_before_as_it_was_and_shares_its_factor():
+def test_an_update_does_not_change_the_old_system_and_shares_its_factor():
     W, labels, noise, Q = drawn(60, 20)
     first = solve(W, labels, noise, RATE)
     scores, blocks = first.scores(Q), [block.copy() for block in first.factor.left]
@@ -85,7 +85,7 @@ def test_a_change_leaves_the_system_before_as_it_was_and_shares_its_factor():
     assert np.array_equal(scores, first.scores(Q))
 
 
-def test_factored_again_once_much_has_gone():
+def test_a_system_is_factored_again_after_many_removals():
     W, labels, noise, _ = drawn(40, 5)
     system = solve(W, labels, noise, RATE)
     sizes = []
@@ -116,7 +116,7 @@ def test_contributions_sum_to_the_score():
     np.testing.assert_allclose(parts.sum(axis=1), system.scores(Q)[:, 2])
 
 
-def test_rows_that_nearly_coincide_far_from_zero():
+def test_close_rows_far_from_the_origin():
     rng = np.random.default_rng(0)
     W = 1000 + rng.normal(size=(40, 30))
     W[1::2] = W[::2] + 1e-5 * rng.normal(size=(20, 30))

@@ -55,7 +55,7 @@ ROW = np.random.default_rng(1).normal(size=(1, WIDTH)).astype(np.float32)
 
 
 @pytest.mark.parametrize("prepared", [False, True], ids=["unread", "asked before"])
-def test_adding_a_class_copies_two_pointers_a_class_and_computes_nothing_else(prepared):
+def test_adding_a_class_copies_only_two_pointers_per_class(prepared):
     costs = []
     for classes in (1000, 50_000):
         clf = known(classes)
@@ -87,7 +87,7 @@ def test_a_thousand_additions_are_linear():
     assert len(clf.predict(ROW)) == 1
 
 
-def test_a_probability_of_one_row_costs_about_what_its_label_does():
+def test_predict_proba_of_one_row_costs_about_as_much_as_predict():
     clf = known(50_000)
     clf.predict(ROW)
     label, probability = (operations(lambda call=call: call(ROW)) for call in (clf.predict, clf.predict_proba))
@@ -96,13 +96,13 @@ def test_a_probability_of_one_row_costs_about_what_its_label_does():
     assert probability <= 8 * label, "a few arrays of one number for each class"
 
 
-def test_predicting_many_rows_never_holds_all_scores():
+def test_predicting_many_rows_never_stores_all_scores():
     clf, queries = known(20_000), np.random.default_rng(2).normal(size=(5000, WIDTH)).astype(np.float32)
     clf.predict(ROW)
     assert allocated(lambda: clf.predict(queries)) < 200e6 < queries.shape[0] * 20_000 * 4
 
 
-def test_files_grow_by_numbers_and_not_by_names(tmp_path):
+def test_the_number_of_arrays_in_a_file_does_not_grow_with_classes(tmp_path):
     """The number of arrays in a file, and of function calls per class to save and load, do not grow with classes."""
     sizes, steps = [], []
     for classes in (500, 5000):

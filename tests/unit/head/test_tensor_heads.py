@@ -26,7 +26,7 @@ def device(request):
 
 @pytest.mark.parametrize("aggregator", aggregators.family.builtin())
 @pytest.mark.parametrize("generator", ON_TENSORS)
-def test_tensors_are_learnt_and_answered_like_arrays(generator, aggregator, device):
+def test_tensors_give_the_same_predictions_as_arrays(generator, aggregator, device):
     names = dict(norm_pre="l2", norm_post="l2", norm_inf="l2")
     method = Method.of(
         generator=generator, aggregator="nearest(m=2)" if aggregator == "nearest" else aggregator, **names

@@ -46,7 +46,7 @@ def reader(clf, path, stop):
 
 
 @pytest.mark.parametrize("aggregator", ["max", "kernel"])
-def test_eight_readers_never_see_a_mix(tmp_path, aggregator, monkeypatch):
+def test_eight_readers_never_see_an_inconsistent_model(tmp_path, aggregator, monkeypatch):
     monkeypatch.setattr("os.fsync", lambda handle: None)
     clf = ImprintClassifier(generator="mean", aggregator=aggregator, norm_post="l2", random_state=0)
     clf.fit(np.concatenate([rows_of(i) for i in range(8)]), np.repeat(LABELS[:8], 3))
@@ -71,7 +71,7 @@ def test_eight_readers_never_see_a_mix(tmp_path, aggregator, monkeypatch):
     assert sum(rounds for rounds, _ in found) >= 8
 
 
-def test_writers_all_count():
+def test_concurrent_additions_are_not_lost():
     """Each of eight threads adds its own classes and extends a shared class; nothing is lost."""
     clf = ImprintClassifier(generator="all", aggregator="max", random_state=0).partial_fit(rows_of(0), ["common"] * 3)
     start = threading.Barrier(8)
@@ -90,7 +90,7 @@ def test_writers_all_count():
     assert (clf.classes_[clf.proxies_.labels] == "common").sum() == 3 + 8 * 25
 
 
-def test_the_first_writers_of_a_model_all_count():
+def test_concurrent_first_additions_are_not_lost():
     clf, start = ImprintClassifier(generator="mean", random_state=0), threading.Barrier(8)
 
     def write(t):
@@ -102,7 +102,7 @@ def test_the_first_writers_of_a_model_all_count():
     assert clf.classes_.tolist() == list(range(8))
 
 
-def test_additions_to_an_imprinter_all_count():
+def test_concurrent_additions_to_an_imprinter_are_not_lost():
     model, start = Imprinter("embeddings", generator="mean").fit((rows_of(0), ["first"] * 3)), threading.Barrier(8)
 
     def write(t):
@@ -116,7 +116,7 @@ def test_additions_to_an_imprinter_all_count():
     assert len(model.state.exemplars) == 81
 
 
-def test_one_thread_holds_for_a_blas_that_is_loaded_meanwhile():
+def test_the_thread_limit_holds_for_a_blas_loaded_later():
     """SciPy has its own BLAS, which compiled loops call; it is imported when first needed."""
     code = """if True:
         import sys

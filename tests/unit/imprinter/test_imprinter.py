@@ -371,7 +371,7 @@ def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
     assert [p.name for p in (tmp_path / "links").iterdir()] == ["b.imprint"]
 
 
-def test_what_cannot_decide_is_refused_when_fitted(photos):
+def test_too_few_proxies_are_refused_when_fitted(photos):
     with pytest.raises(ParameterError, match=r"nearest\(m=5\): m must not exceed the 3 proxies\."):
         raw(generator="mean", aggregator="nearest(m=5)").fit(photos)
 

@@ -17,7 +17,7 @@ def rows():
     return (rng.normal(size=(60, 5)) + 2 * np.eye(3, 5)[np.repeat(range(3), 20)]).astype(np.float32), y
 
 
-def test_they_agree_with_the_methods_of_the_model(rows):
+def test_predictions_agree_with_the_methods_of_the_model(rows):
     model = Imprinter("embeddings").fit(*rows)
     queries = model.look(rows[0][::7] + np.float32(0.5))
     answers = predictions(model.state.head, queries, top=2, level=1)

@@ -23,7 +23,7 @@ CODE = """if True:
 """
 
 
-def test_a_limit_for_good_outlasts_blocks_and_holds_for_a_blas_that_is_loaded_later():
+def test_a_permanent_thread_limit_outlasts_blocks_and_holds_for_a_blas_loaded_later():
     two = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")}
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, env=two)
     assert done.returncode == 0, done.stderr

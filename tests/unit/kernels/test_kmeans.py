@@ -98,7 +98,7 @@ def test_duplicates_give_no_empty_cluster(k):
         assert result.inertia == 0
 
 
-def test_rows_without_mass_do_not_count():
+def test_rows_without_mass_have_no_effect():
     X = blobs(n=400)
     far = np.concatenate([X, X[:5] + 1e3])
     mass = np.concatenate([np.ones(400), np.zeros(5)])
@@ -118,14 +118,14 @@ def test_threads_change_no_bit(d):
     assert same(*results)
 
 
-def test_many_equals_each_alone():
+def test_kmeans_many_equals_single_runs():
     rows = [blobs(n=n, seed=n) for n in (40, 400, 900)]
     problems = [Problem(i, k, s) for i in range(3) for k in (1, 2, 3, 7, 8, 13, 50) for s in (0, (1, 2))]
     for (i, k, seed), result in zip(problems, kmeans_many(rows, problems), strict=True):
         assert same(result, kmeans(rows[i], k, np.random.default_rng(seed)))
 
 
-def test_input_is_left_alone():
+def test_the_input_does_not_change():
     X = blobs()
     copy = X.copy()
     X.flags.writeable = False

@@ -72,31 +72,31 @@ ROWS = {
 @pytest.mark.parametrize("tol", [1e-4, 0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ROWS)
-def test_each_as_alone(kind, dtype, tol, calls):
+def test_each_problem_equals_a_single_run(kind, dtype, tol, calls):
     assert_each_as_alone(ROWS[kind].astype(dtype), tol=tol)
     assert calls["lloyd"] > calls["sketched"]
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.booleans())
 @settings(max_examples=100)
-def test_each_as_alone_among_ties(seed, n, d, largest, halves):
+def test_each_problem_equals_a_single_run_with_ties(seed, n, d, largest, halves):
     X = np.random.default_rng(seed).integers(-largest, largest + 1, size=(n, d)).astype(np.float32)
     assert_each_as_alone(X / np.float32(10) if halves else X, ks=(2, 3, 7), tol=0)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_each_as_alone_when_cut_short(max_iter, calls):
+def test_each_problem_equals_a_single_run_with_few_iterations(max_iter, calls):
     assert_each_as_alone(ROWS["normal"].astype(np.float32), max_iter=max_iter)
     assert not calls["sketched"]
 
 
-def test_products_seed_where_rows_differ(calls):
+def test_the_gram_matrix_seeds_distinct_rows(calls):
     assert_each_as_alone(ROWS["clipped"].astype(np.float32))
     assert calls["choose"]
     assert not calls["sketched"]
 
 
-def test_no_rounding_decides_where_rows_coincide(calls):
+def test_equal_rows_are_left_to_sketches(calls):
     X = np.tile(normal(1, 30), (60, 1)).astype(np.float32)
     assert_each_as_alone(X)
     assert_each_as_alone(np.vstack([X, X + 1]))
@@ -145,7 +145,7 @@ def test_an_empty_cluster_is_left_to_sketches(calls):
     assert len(np.unique(products[1])) == 4
 
 
-def test_products_only_where_they_repay(calls):
+def test_the_gram_matrix_is_used_only_if_it_is_faster(calls):
     X = ROWS["normal"].astype(np.float32)
     kmeans_many([X], [Problem(0, 2, 0)])
     kmeans_many([np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)], [Problem(0, 50, s) for s in range(3)])

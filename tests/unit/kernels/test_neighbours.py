@@ -72,7 +72,7 @@ def test_an_outlier_neither_hides_neighbours_nor_costs_comparisons(monkeypatch):
     assert sum(counts) < 5
 
 
-def test_what_rounding_might_hide_is_compared_with_all_rows(monkeypatch):
+def test_queries_that_rounding_affects_are_compared_with_all_rows(monkeypatch):
     """Rows so close that float32 products cannot determine the nearest."""
     W = rows(3000, 40, 5, 2)
     W[100:200] = W[100] * (1 + 1e-7 * np.arange(100, dtype=np.float32)[:, None])

@@ -30,7 +30,7 @@ def test_equals_the_products_of_every_set_alone(scores, dtype, monkeypatch):
     np.testing.assert_allclose(found, [(Q @ own.T).max(axis=1) for own in rows], rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_not_a_number_stays_so():
+def test_nan_is_preserved():
     Q = np.array([[1.0, 1.0], [1.0, 0.0]], dtype=np.float32)
     rows = np.array([[1, 1], [np.inf, -np.inf], [5, 5]], dtype=np.float32)
     stack, place = stacked([rows], [None], [(0, 3, False), (0, 1, False)])

@@ -207,7 +207,7 @@ def test_neighbours_that_float32_products_cannot_separate():
     np.testing.assert_allclose(distances, want, rtol=1e-9)
 
 
-def test_the_callers_precision_is_left_alone():
+def test_the_callers_precision_does_not_change():
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     with exact_products(torch.ones(1)):

@@ -64,5 +64,5 @@ def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
     assert refused >= EACH // 4, "too few files were damaged"
 
 
-def test_there_are_two_hundred_of_them():
+def test_there_are_two_hundred_damaged_pictures():
     assert EACH * len(formats()) >= 200

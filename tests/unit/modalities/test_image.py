@@ -159,7 +159,7 @@ def jpeg_claiming(width, height, components=None, **options):
     return bytes(data)
 
 
-def test_a_huge_jpeg_that_must_be_kept_whole_in_memory_is_refused():
+def test_a_huge_jpeg_that_cannot_be_decoded_in_parts_is_refused():
     assert read_picture(jpeg_claiming(9_000, 8_000)).shape == (4_000, 4_500, 3)
     for data in (jpeg_claiming(9_000, 8_000, progressive=True), jpeg_claiming(9_000, 8_000, components=1)):
         with pytest.raises(UnreadableInput, match="9000 x 8000 pixels; the limit is"):
@@ -191,7 +191,7 @@ def test_a_truncated_file_is_refused(kind):
             read_picture(data[: int(len(data) * share)])
 
 
-def test_what_is_not_a_picture_is_refused_by_name_and_reason(tmp_path):
+def test_other_files_are_refused_with_name_and_reason(tmp_path):
     cases = {
         "empty.jpg": (b"", "the file is empty"),
         "text.jpg": (b"hello, this is not a picture", "not a picture"),
@@ -278,7 +278,7 @@ def test_heic_without_its_extra_names_the_command(monkeypatch):
     assert ".heic" in ImageModality().suffixes()
 
 
-def test_a_side_that_no_picture_has_is_refused_before_it_is_decoded():
+def test_an_extremely_long_side_is_refused_before_decoding():
     for size in ((1, (1 << 18) + 1), ((1 << 18) + 1, 1)):
         file = io.BytesIO()
         Image.new("L", size).save(file, "PNG")

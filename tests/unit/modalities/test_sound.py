@@ -80,7 +80,7 @@ def test_files_that_are_not_sounds_are_refused(raw, reason):
         read_sound(raw)
 
 
-def test_no_damage_is_a_raw_error():
+def test_no_damage_raises_a_raw_error():
     whole, rng = wav(scaled(np.int16).tobytes(), 16), np.random.default_rng(0)
     for _ in range(500):
         raw = bytearray(whole)

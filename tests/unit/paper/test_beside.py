@@ -37,12 +37,12 @@ def asked(folder, tmp_path_factory):
     return out
 
 
-def test_an_aggregator_takes_the_place_of_max_alone():
+def test_the_other_aggregator_replaces_only_max():
     assert with_aggregator("none / mean / l2 / none / max", "kernel") == "none / mean / l2 / none / kernel"
     assert with_aggregator("l2 / all / l2 / l2 / nearest(m=5)", "kernel") == "l2 / all / l2 / l2 / nearest(m=5)"
 
 
-def test_only_what_can_be_asked_again_is(folder):
+def test_only_studies_with_max_run_with_another_aggregator(folder):
     setting = discover(folder, beside="kernel")
     assert Setting.of(asdict(setting)) == setting
     assert [one.aggregator for one in setting.by_aggregator] == [MAX, "kernel"]
@@ -81,7 +81,7 @@ def test_the_table_of_another_aggregator_equals_the_classifier(folder, asked):
     assert row[5] == "none / mean / l2 / none / kernel"
 
 
-def test_both_answers_to_a_claim_share_a_row(asked):
+def test_results_of_both_aggregators_for_a_claim_share_a_row(asked):
     runs = read_runs([asked])
     assert [r.name for r in runs] == ["here", "here, kernel"]
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
@@ -93,7 +93,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
 
-def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are_missing(tmp_path):
+def test_the_benchmark_uses_sets_of_a_hundred_classes_if_the_papers_sets_are_missing(tmp_path):
     write_pack(tmp_path / "words-many.npz", 100, 3, 1, distance=1.5)
     write_pack(tmp_path / "words-few.npz", 6, 5, 1, distance=1.5)
     setting = discover(tmp_path)
@@ -110,7 +110,7 @@ def test_a_role_has_the_backbones_with_all_of_its_data_sets(tmp_path):
     assert discover(tmp_path, datasets=["mnist"]).benchmark.backbones == ("full", "half")
 
 
-def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
+def test_the_table_of_kernel_is_computed_on_request(folder, tmp_path):
     assert not planned_batches("paper/kernel", discover(folder))
     assert not planned_batches("paper/kernel", discover(folder, beside="nearest(m=1)"))
     run("paper/kernel", discover(folder, beside="kernel"), tmp_path, workers=1)
@@ -136,7 +136,7 @@ def made_up(means):
         ((80, 85, 90, 79, 79.5, 89), [False] * 5),
     ],
 )
-def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
+def test_claims_about_kernel_can_fail(means, hold):
     artefact = ARTEFACTS["kernel"]
     claims = artefact.judge_claims(artefact.check(compare_rows(artefact.methods(MAX), made_up(means))))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold

@@ -35,7 +35,7 @@ def as_markdown(runs):
     return text
 
 
-def test_later_runs_show_what_is_their_own():
+def test_later_runs_show_only_their_differences():
     table, counts, curves = sections_by_artefact([SMALL, FULL])
     assert [run.name for run, _ in table] == ["subset", "full size"]
     assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == ["ranks-full-size"]
@@ -69,7 +69,7 @@ def test_a_single_claim_is_counted_in_the_singular():
     assert Claims.of(sections_by_artefact([run]), [run]).tally().startswith("1 claim: the results on subset support 0")
 
 
-def test_numbers_are_not_torn_apart():
+def test_numbers_are_not_broken_across_lines():
     html = Claims.of(sections_by_artefact([SMALL]), [SMALL]).html()
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
@@ -113,7 +113,7 @@ def test_a_complete_run_has_one_markdown_page_per_topic():
     assert list(markdown_pages([replace(run, complete=False)])) == ["results.md"]
 
 
-def test_one_run_is_here():
+def test_a_single_run_is_called_here():
     run = replace(SMALL, name="here", options=" --maps 3", cpu_seconds=0.7)
     text = as_markdown([run])
     assert "Here: four backbones. 10 experiments (1 second of CPU time)." in text

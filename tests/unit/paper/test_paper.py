@@ -45,7 +45,7 @@ def table1(folder, tmp_path_factory):
     return out
 
 
-def test_packs_are_found_by_the_part_they_play(folder):
+def test_packs_are_found_by_role(folder):
     setting = discover(folder)
     assert setting.benchmark.backbones == ("one", "two")
     assert setting.benchmark.datasets == ("mnist", "cifar10")
@@ -164,7 +164,7 @@ def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, 
     assert sections(out, ["table1"])[0].parts
 
 
-def test_what_was_not_run_says_how_to_run_it(table1):
+def test_missing_results_are_shown_with_the_command_to_run(table1):
     (section,) = sections(table1, ["generators_over_k"])
     assert section.text == "Not run yet: imprint study run paper/generators_over_k"
     assert not section.parts
@@ -176,7 +176,7 @@ def test_missing_packs_are_named(folder, tmp_path):
     assert "no packs of a data set of 100 classes or more" in section.text
 
 
-def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
+def test_studies_without_packs_are_not_computed(folder, tmp_path):
     setting = discover(folder, ["two"])
     assert not planned_batches("paper/modes_l2", setting)
     studies = [study for batch in planned_batches("paper/all", setting) for study in batch]
@@ -229,7 +229,7 @@ def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
     assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
 
 
-def test_the_best_candidate_stands_for_a_row():
+def test_a_row_has_the_results_of_its_best_candidate():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
     scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
@@ -321,7 +321,7 @@ def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
     assert [finding.published[0] for finding in findings.values()] == [True, False]
 
 
-def test_lowest_collapse_is_judged_where_there_is_cifar10():
+def test_the_claim_on_lowest_collapse_needs_cifar10():
     from imprint.paper.collapse import check_collapse
 
     sets = {"one": {"mnist": 3.0, "cifar10": 2.0}, "two": {"combidigits": 1.0}}
@@ -350,7 +350,7 @@ def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monk
     assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
 
 
-def test_as_many_proxies_as_rows_overtake_nothing():
+def test_a_crossing_needs_more_rows_than_proxies():
     from imprint.paper.budgets import SHOT_K, crossing
 
     means = np.zeros((len(SHOT_K), 2))  # (k, shots)
@@ -358,7 +358,7 @@ def test_as_many_proxies_as_rows_overtake_nothing():
     assert crossing(means, np.array([2, 5])) == 5, "with k = 2, two rows per class are all rows"
 
 
-def test_rows_that_are_never_enough_are_named():
+def test_data_sets_without_a_crossing_are_named():
     from imprint.paper.budgets import check_shots
 
     findings = check_shots({"mnist": 20, "fashionmnist": None, "cifar10": 200}, 600)
@@ -422,7 +422,7 @@ def test_a_backbone_with_combidigits_alone_has_nothing_to_compare(tmp_path, monk
     assert highest.verdict == Verdict.UNTESTABLE
 
 
-def test_the_page_stands_alone(table1, tmp_path):
+def test_the_page_needs_no_other_files(table1, tmp_path):
     files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
     assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}

@@ -105,7 +105,7 @@ def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
     assert model.predict(Embedded(Q, [""] * len(Q), ())).tolist() == wanted.tolist()
 
 
-def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
+def test_the_margin_is_a_low_quantile_of_held_out_pictures():
     model = fitted("margin")
     folds = model.state.head.imprinted.folds
     gaps = []
@@ -129,7 +129,7 @@ def test_the_margin_is_not_negative_for_pictures_that_look_like_pretrained_class
 
 
 @pytest.mark.parametrize("way", STRATEGIES)
-def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
+def test_classes_are_added_and_removed_exactly_also_after_loading(way, tmp_path):
     def answers(model):
         return model.classes_.tolist(), model.predict_proba(asked()).tolist()
 
@@ -152,7 +152,7 @@ def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["qi", "done"])
-def test_as_a_linear_layer_it_is_exported(way, tmp_path):
+def test_it_is_exported_as_a_linear_layer(way, tmp_path):
     model, Q = fitted(way), asked().X
     wanted = model.state.head.scores(Q)
     export(model, tmp_path / "m.onnx", head_only=True)
@@ -200,12 +200,12 @@ def test_equal_class_names_are_made_distinct():
         (lambda: export(fitted("margin"), "m.npz", "numpy"), "LogitsWithMargin does not describe itself"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(build, sentence):
+def test_invalid_combinations_are_refused_in_one_sentence(build, sentence):
     with pytest.raises(ParameterError, match=sentence):
         build()
 
 
-def test_it_claims_nothing_about_itself():
+def test_it_is_not_calibrated():
     model = fitted("margin")
     assert not model.calibrated
     for question in (lambda: model.known(asked()), lambda: model.expected_accuracy_):
@@ -241,6 +241,6 @@ def test_a_file_that_claims_another_head_is_refused(change, sentence, tmp_path):
         Imprinter.load(tmp_path / "n.imprint")
 
 
-def test_folds_are_kept_for_the_margin_alone():
+def test_only_margin_stores_folds():
     assert isinstance(fitted("margin").state.head.imprinted.folds, CrossValidation)
     assert fitted("done").state.head.imprinted.folds is None

@@ -75,7 +75,7 @@ def test_marks_are_exact_and_no_two_lines_cross(comparison):
 
 
 @pytest.mark.parametrize(("methods", "name"), [(2, "m{}"), (3, "m{}"), (7, "a long name " * 4 + "{}")])
-def test_the_page_has_room_for_everything(methods, name):
+def test_nothing_is_drawn_at_the_edge(methods, name):
     """Nothing is drawn at the edge, so nothing is cut off."""
     with Image.open(BytesIO(critical_difference(example(methods, name=name), "png", title="title " * 20))) as picture:
         pixels = np.asarray(picture.convert("L"))
@@ -101,7 +101,7 @@ def test_names_are_never_read_as_formulas():
     assert "$\\frac$" in text
 
 
-def test_the_words_below_say_what_was_tested():
+def test_the_caption_states_the_tests():
     unclear, clear = example(3, gap=0), example(3, gap=9)
     assert "The Friedman test finds no difference at α = 0.05" in critical_difference(unclear).decode()
     assert "No bars: neighbours differ significantly (" in critical_difference(clear).decode()
@@ -110,7 +110,7 @@ def test_the_words_below_say_what_was_tested():
     assert "1 instance; Friedman p" in critical_difference(example(3, n=1)).decode()
 
 
-def test_the_words_below_count_pairs_that_no_bar_can_join():
+def test_the_caption_counts_pairs_that_no_bar_can_join():
     """a and c do not differ significantly, but b stands between them and differs from a."""
     step = np.arange(30)
     a, c = np.where(step < 22, 0.5, -0.01), np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0))

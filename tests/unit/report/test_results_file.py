@@ -42,7 +42,7 @@ def test_every_column_of_a_shard_is_there_and_explained(folder):
     assert all(str(t) in ("string", "int32", "int64", "float", "double") for t in table.schema.types)
 
 
-def test_somebody_elses_results_are_not_written_over(folder, tmp_path, capsys):
+def test_foreign_results_are_not_overwritten(folder, tmp_path, capsys):
     """The user did not choose the name `results.parquet`, so a foreign file of this name is kept."""
     place = shutil.copytree(folder, tmp_path / "study")
     assert main(["study", "export", str(place)]) == main(["study", "export", str(place)]) == 0, "it replaces exports"
@@ -82,7 +82,7 @@ def test_a_csv_file_holds_the_same(folder, tmp_path):
     assert found["accuracy"].to_pylist() == results_table(folder)["accuracy"].to_pylist()
 
 
-def test_stores_that_lie_side_by_side_come_together(tmp_path):
+def test_stores_in_one_folder_are_joined(tmp_path):
     part = Study(name="x", backbones="a", datasets="one", tasks="all", seeds=1, recipes="qi2018")
     more = Study(name="x", backbones="a", datasets="one", tasks="all", seeds=1, recipes="imprint2025")
     other = Study(name="y", backbones="b", datasets="one", tasks="all", seeds=1, recipes="qi2018")

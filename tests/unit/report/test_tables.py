@@ -73,7 +73,7 @@ def test_comparison_is_of_complete_methods(table):
     assert (float(pair["p"]), pair["significant"]) == (0.5, "0")
 
 
-def test_every_form_says_the_same(table):
+def test_every_format_has_the_same_content(table):
     tables = tabulate(table)
     rows = list(csv.DictReader(io.StringIO(as_csv(tables))))
     assert [float(r["mean_accuracy"]) for r in rows] == pytest.approx([line.mean for line in tables.lines])
@@ -120,7 +120,7 @@ def test_every_data_set_and_backbone_has_a_table(table):
     assert as_json(tables)["breakdowns"][2]["rows"][2]["mean"] is None
 
 
-def test_one_is_not_called_many(table):
+def test_counts_of_one_are_singular(table):
     one = table.slice(0, 1).set_column(table.column_names.index("near_ties"), "near_ties", pa.array([0]))
     text = as_text(tabulate(one))
     assert text.startswith("1 experiment, 1 instance, ")

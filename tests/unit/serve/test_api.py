@@ -26,7 +26,7 @@ def labelled(client) -> Client:
     return client
 
 
-def test_one_picture_is_learnt_before_the_next_question(client):
+def test_a_picture_is_learnt_before_the_next_query(client):
     assert client.json("POST", "/api/predict", picture(0))[0] == 409
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
@@ -88,7 +88,7 @@ def test_every_item_is_evaluated_by_a_model_that_was_fitted_without_it(labelled,
     assert labelled.json("GET", "/api/judge")[1]["accuracy"] == 1
 
 
-def test_what_is_unlike_everything_is_none_of_these(labelled, project):
+def test_an_out_of_distribution_picture_is_none_of_these(labelled, project):
     for i in range(30):
         labelled.add("top", 200 + i, 0)
     project.evaluated().result()
@@ -102,7 +102,7 @@ def test_what_is_unlike_everything_is_none_of_these(labelled, project):
     assert reply["known"] < 0.05
 
 
-def test_exported_models_answer_as_the_page_does(labelled, project, tmp_path):
+def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
     import onnxruntime
 
     labelled.change(do="rename", label="top", to="upper half")
@@ -133,7 +133,7 @@ def test_exported_models_answer_as_the_page_does(labelled, project, tmp_path):
     assert np.array_equal(fresh.state.head.proxies.weights, project.model().head.proxies.weights)
 
 
-def test_the_report_is_one_page_of_what_was_judged(client):
+def test_the_report_shows_the_evaluation_on_one_page(client):
     assert client.ask("GET", "/api/take/evaluation.html")[0] == 409
     for i in range(4):
         client.add("top", i, 0)

@@ -119,7 +119,7 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
             assert reply["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
 
 
-def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_is_known(client, project, tmp_path):
+def test_after_an_example_is_added_the_model_is_calibrated_on_all_rows(client, project, tmp_path):
     model = fitted()
     client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
     assert project.model().head.calibrated
@@ -167,7 +167,7 @@ def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(client
     assert client.json("POST", "/api/predict?unknown=0", NEW[0])[0] == 200
 
 
-def test_unknown_waits_for_the_evaluation_of_what_was_just_added(client):
+def test_unknown_waits_for_the_evaluation_of_new_examples(client):
     for i in range(12):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
@@ -183,7 +183,7 @@ def test_unknown_waits_for_the_evaluation_of_what_was_just_added(client):
     assert (status, "Two classes with two examples each are needed." in reply["error"]) == (409, True)
 
 
-def test_exports_while_others_add_succeed(client, project):
+def test_exports_during_additions_succeed(client, project):
     for i in range(4):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)

@@ -35,7 +35,7 @@ def begin(photos, tmp_path):
         project.close()
 
 
-def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
+def test_an_interrupted_import_is_resumed(photos, tmp_path, monkeypatch):
     (photos / "top").rename(photos / "very  top")  # white space is normalised
     calls = iter(range(100))
     add = Project.add

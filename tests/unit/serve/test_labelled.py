@@ -58,7 +58,7 @@ def walked(entries):
 
 
 @given(st.lists(ENTRY, max_size=25))
-def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
+def test_the_model_equals_a_fit_from_scratch_on_the_same_items(entries):
     _, seen, model = walked(entries)
     labelled = seen[-1].labelled
     items = sorted(labelled.items.values(), key=lambda i: (i.label, i.file))
@@ -75,7 +75,7 @@ def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
 
 
 @given(st.lists(ENTRY, max_size=25))
-def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
+def test_replaying_gives_the_same_state_and_undo_reverts_everything(entries):
     done, seen, _ = walked(entries)
     history = History().replayed(done)
     assert history == seen[-1]
@@ -92,7 +92,7 @@ def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
 
 
 @given(st.lists(ENTRY, max_size=25))
-def test_the_labels_that_changed_are_those_whose_items_or_origin_differ(entries):
+def test_changed_labels_are_those_whose_items_or_origin_differ(entries):
     _, seen, _ = walked(entries)
     for before, after in pairwise(seen):
         was, now = before.labelled.by_class(), after.labelled.by_class()
@@ -100,7 +100,7 @@ def test_the_labels_that_changed_are_those_whose_items_or_origin_differ(entries)
         assert changed_labels(before.labelled, after.labelled) == expected
 
 
-def test_what_came_in_one_drop_is_undone_together():
+def test_items_dropped_together_are_undone_together():
     history = History()
     for i, group in enumerate(["a", "a", "b", "b", "", ""]):
         history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
@@ -111,7 +111,7 @@ def test_what_came_in_one_drop_is_undone_together():
     assert sizes == [5, 4, 2, 0]
 
 
-def test_a_change_after_an_undo_ends_what_can_be_redone():
+def test_a_change_after_an_undo_clears_redo():
     entries = [{"do": "create", "label": "ant"}, {"do": "undo"}, {"do": "create", "label": "bee"}]
     history = History()
     for entry in entries:

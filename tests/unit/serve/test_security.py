@@ -55,7 +55,7 @@ def test_the_token_in_the_address_becomes_a_cookie_that_scripts_and_sites_cannot
     )  # in the address it would remain in logs
 
 
-def test_other_names_and_other_pages_are_refused(client):
+def test_other_host_names_and_origins_are_refused(client):
     own = f"127.0.0.1:{client.port}"
     assert client.ask("GET", "/api/state", Host=f"localhost:{client.port}")[0] == 200
     assert client.ask("GET", "/api/health", Host="evil.example")[0] == 403  # a domain that resolves to this machine
@@ -107,7 +107,7 @@ def test_every_answer_carries_the_policy(client):
      "/etc/passwd",
      "/api/items/1/..%2f..%2fjournal", "/api/items/../../journal", "/api/take/..%2ftoken", "/api/take/token", "/token"],
 )  # fmt: skip
-def test_path_tricks_find_nothing(client, path):
+def test_path_traversal_finds_nothing(client, path):
     status, _, raw = client.ask("GET", path)
     assert status in (400, 404)
     assert b"secret" not in raw
@@ -122,7 +122,7 @@ def test_browsers_ask_again_for_the_files_of_the_page_and_get_them_once(client):
     assert client.ask("GET", "/static/main.js", **{"If-None-Match": headers["etag"]})[0] == 304
 
 
-def test_names_and_labels_stay_inside(client, project):
+def test_names_and_labels_cannot_escape_the_folder(client, project):
     assert client.json("POST", "/api/items?label=..&name=x.png", b"")[0] == 400
     assert client.json("POST", "/api/items?label=cat&name=..%2F..%2Fevil%00.png", _png())[0] == 201
     (item,) = project.history.labelled.items.values()
@@ -162,7 +162,7 @@ def test_decompression_bombs_and_other_files_are_refused_in_a_sentence(client):
     assert client.labels() == {}
 
 
-def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
+def test_large_requests_are_refused_before_they_are_read(client, monkeypatch):
     monkeypatch.setitem(requests.MAX_BYTES, "file", 1000)
     status, reply = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
     assert (status, reply["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
@@ -257,7 +257,7 @@ def test_a_long_cookie_costs_no_time(client):
 
 
 @pytest.mark.parametrize("entry", [{"do": []}, {"do": {}}, {"do": None}, {}, {"do": "open", "model": "x"}, {"do": "x"}])
-def test_a_change_that_is_none_is_refused(client, entry):
+def test_an_invalid_change_is_refused(client, entry):
     status, reply = client.json("POST", "/api/change", entry)
     assert (status, "a change must be one of" in reply["error"]) == (400, True)
 

@@ -114,7 +114,7 @@ def test_zeros_at_the_end_of_the_log_are_noticed(live):
     assert ENTRIES[:50] <= entries_of(live) < ENTRIES
 
 
-def test_a_lost_log_is_noticed(live):
+def test_a_missing_log_is_noticed(live):
     (live / f"{PROJECT}-wal").unlink()
     with pytest.raises(FileError):
         opened(live)

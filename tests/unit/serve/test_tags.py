@@ -41,7 +41,7 @@ def page(client, project, model, tmp_path):
     return client
 
 
-def test_the_page_answers_as_the_model(page, model):
+def test_the_page_agrees_with_the_model(page, model):
     assert set(page.labels()) == {"top", "bottom", "bottom + top"}
     for lit, expected in (((1, 1), "bottom + top"), ((1, 0), "top")):
         pixels = halves(*lit, 99)
@@ -112,7 +112,7 @@ def test_rows_without_labels_are_a_class_of_their_own(client, project, tmp_path)
 
 
 @pytest.mark.parametrize("label", ["a + b", "no label", "a:b"])
-def test_labels_that_the_page_would_read_otherwise_are_refused(client, label, tmp_path):
+def test_labels_that_the_page_would_misread_are_refused(client, label, tmp_path):
     rows = [(halves(*lit, [i, *lit]), labels) for lit, labels in (((1, 0), [label]), ((0, 1), ["c"])) for i in range(5)]
     pictures, labels = zip(*rows)
     Imprinter("raw", cache=False).fit((list(pictures), list(labels))).save(tmp_path / "m.imprint")

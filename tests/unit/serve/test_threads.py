@@ -92,7 +92,7 @@ def test_an_error_in_a_thread_fails_one_request_with_a_sentence(ready, project, 
 
 
 @pytest.mark.parametrize("name", THREADS)
-def test_a_thread_that_is_gone_is_replaced(ready, project, name):
+def test_a_dead_thread_is_replaced(ready, project, name):
     supervised = thread_of(project, name)
     thread = supervised._thread
     interrupted = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_long(thread.ident), ctypes.py_object(SystemExit))
@@ -106,7 +106,7 @@ def test_a_thread_that_is_gone_is_replaced(ready, project, name):
     assert health["restarts"] >= 1
 
 
-def test_tasks_that_a_killed_thread_had_taken_fail_and_those_in_the_queue_are_done():
+def test_tasks_of_a_killed_thread_fail_and_queued_tasks_are_done():
     killed, taken = threading.Event(), threading.Event()
 
     def work(tasks):
@@ -255,7 +255,7 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
     assert ready.json("POST", "/api/predict", picture(991))[0] == 200
 
 
-def test_few_requests_hold_an_input_at_once(project, monkeypatch):
+def test_the_number_of_requests_with_an_input_is_limited(project, monkeypatch):
     monkeypatch.setattr(requests, "MAX_INPUTS", 2)
     embed, held, go = project.embed, [], threading.Event()
 

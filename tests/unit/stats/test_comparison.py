@@ -110,14 +110,14 @@ def test_one_instance_separates_no_methods(methods):
     assert result.groups == (result.order,)
 
 
-def test_all_tied_is_one_group():
+def test_equal_methods_are_one_group():
     result = compare(np.full((10, 4), 0.5), NAMES[:4])
     assert result.ranks == (2.5,) * 4
     assert result.friedman == (0.0, 1.0)
     assert result.groups == (tuple(sorted(NAMES[:4])),)
 
 
-def test_clear_differences_leave_no_group():
+def test_clear_differences_give_no_groups():
     result = compare(np.arange(4) + np.arange(20)[:, None] * 10, NAMES[:4])
     assert result.groups == ()
     assert result.order == ("random", "mean", "kmeans", "fps")
@@ -157,7 +157,7 @@ def test_alpha_must_be_a_probability(alpha):
         compare(graded(), NAMES[:4], alpha=alpha)
 
 
-def test_scores_are_left_alone():
+def test_scores_do_not_change():
     scores = graded()
     before = scores.copy()
     compare(scores, NAMES[:4])

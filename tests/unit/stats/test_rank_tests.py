@@ -66,7 +66,7 @@ def test_beyond_the_exact_limit_wilcoxon_is_scipys_normal_approximation_with_zer
     assert wilcoxon(first, second) == pytest.approx(expected, rel=1e-12)
 
 
-def test_exact_and_normal_meet_at_the_limit():
+def test_exact_and_normal_p_values_agree_at_the_limit():
     rng = np.random.default_rng(3)
     first, second = rng.normal(0.1, 1, MAX_EXACT_DIFFERENCES), rng.normal(0, 1, MAX_EXACT_DIFFERENCES)
     normal = scipy.stats.wilcoxon(first, second, method="asymptotic").pvalue
@@ -88,7 +88,7 @@ def test_counts_fractions_and_percentages_give_one_p(pairs, total, dtype):
     assert wilcoxon(*(100 * scores for scores in scaled)) == wilcoxon(first, second)
 
 
-def test_rounding_alone_neither_ranks_nor_separates():
+def test_differences_by_rounding_are_ties():
     first, second = [0.1 + 0.2, 0.8 - 0.7], [0.3, 0.1]
     assert first != second
     assert wilcoxon(first, second) == 1.0

@@ -56,7 +56,7 @@ def as_rows(table):
         (pa.Table.from_pylist(long_rows), {"names": "method", "instances": "task"}),
     ],
 )
-def test_every_shape_says_the_same(scores, options):
+def test_every_shape_of_scores_gives_the_same_comparison(scores, options):
     assert compare(scores, **options) == EXPECTED
 
 
@@ -203,7 +203,7 @@ LONG = {"names": "m", "instances": "i"}
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "column 'a' appears twice"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_by_name(scores, options, message):
+def test_invalid_scores_are_refused_by_name(scores, options, message):
     with pytest.raises(ParameterError) as caught:
         compare(scores, **options)
     assert str(caught.value) == f"compare: {message}."

@@ -49,7 +49,7 @@ def flipped(content, seed):
     return bytes(changed)
 
 
-def test_300_flipped_bits_of_a_shard_are_300_sentences(folder):
+def test_300_flipped_bits_of_a_shard_are_refused_in_one_sentence(folder):
     shard = Store(folder).shards()[0]
     content = shard.read_bytes()
     for seed in range(300):
@@ -94,7 +94,7 @@ def mutant(table, content, draw):
     return raw.getvalue()
 
 
-def test_300_shards_that_somebody_else_wrote(folder):
+def test_300_foreign_shards(folder):
     """Shards with a correct digest in their name are read with valid values, or refused in one sentence."""
     shard = Store(folder).shards()[0]
     content, whole, read = shard.read_bytes(), Store(folder).table(), 0
@@ -119,7 +119,7 @@ def test_300_shards_that_somebody_else_wrote(folder):
     assert 20 < read < 250, "the mutants must neither all be refused nor all be harmless"
 
 
-def test_300_flipped_bits_of_a_manifest_are_300_sentences(folder):
+def test_300_flipped_bits_of_a_manifest_are_refused_in_one_sentence(folder):
     path = folder / "manifest.json"
     content, whole = path.read_bytes(), Store(folder).manifest()
     for seed in range(300):
@@ -168,7 +168,7 @@ def test_a_sealed_manifest_with_a_bad_study_is_named(folder, study):
 
 
 @pytest.mark.parametrize("content", ['{"name": "a web page", "icons": []}', "", '{"format": 2}'])
-def test_somebody_elses_manifest_is_not_written_over(tmp_path, content):
+def test_a_foreign_manifest_is_not_overwritten(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(FileError, match=r"Cannot write .*manifest\.json: it is not the manifest of a study"):
         run(STUDY, tmp_path, source=SOURCE, workers=1)
@@ -176,7 +176,7 @@ def test_somebody_elses_manifest_is_not_written_over(tmp_path, content):
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
-def test_only_our_own_halves_are_removed(tmp_path):
+def test_only_partial_files_of_imprint_are_removed(tmp_path):
     strange = [
         ".pre-commit-config.yaml",
         ".env.local",

@@ -83,7 +83,7 @@ def test_a_larger_study_computes_only_what_is_new(tmp_path):
     assert len(STUDY.results(tmp_path)) == len(STUDY.instances) * 20
 
 
-def test_other_embeddings_are_other_cells(tmp_path):
+def test_other_embeddings_are_separate_experiments(tmp_path):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     changed = Held({**SOURCE.arrays, ("a", "one"): (X + 1, Y, X[::3], Y[::3])})
     assert run(STUDY, tmp_path, source=changed, workers=1).computed == len(STUDY.instances) * 10
@@ -123,7 +123,7 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
 
 
-def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
+def test_a_failing_generator_does_not_affect_others(tmp_path, monkeypatch, undisturbed):
     def fail(rows, problems):
         raise ArithmeticError("no centres today")
 
@@ -167,7 +167,7 @@ def test_manifest_says_what_ran(tmp_path):
     assert {"numpy", "scikit-learn", "pyarrow"} <= set(manifest["libraries"])
 
 
-def test_costs_are_divided_among_those_who_share(tmp_path):
+def test_shared_costs_are_divided(tmp_path):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     table = STUDY.results(tmp_path)
     for name in ("seconds_generation", "seconds_evaluation"):

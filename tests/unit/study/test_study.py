@@ -90,7 +90,7 @@ def every_method():
 
 
 @pytest.mark.parametrize("shots", [(), (3, 8)])
-def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
+def test_every_experiment_equals_a_new_classifier(source, tmp_path, shots):
     study = Study(
         backbones="a",
         datasets=["one"],
@@ -134,7 +134,7 @@ def test_shared_proxies_are_those_of_a_head(source):
     assert known > 300
 
 
-def test_components_from_outside_run_plainly(source, tmp_path):
+def test_components_from_outside_run_without_sharing(source, tmp_path):
     grid = Grid(
         norm_pre=["l2", Halve()],
         generator=["kmeans(k=3)", Corners()],
@@ -173,7 +173,7 @@ def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compil
         check(rows[i], plain(source, rows[i]))
 
 
-def test_extreme_rows_are_decided_plainly(tmp_path):
+def test_extreme_rows_are_predicted_without_sharing(tmp_path):
     X, y, X_test, y_test = embeddings(4)
     X, X_test = X.astype(np.float64), X_test.astype(np.float64)
     X[3], X_test[5] = X[3] * 1e-35, X_test[5] * 1e-36

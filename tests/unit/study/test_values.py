@@ -69,7 +69,7 @@ def test_shots_cut_every_task():
         ({"recipe": "qi2018"}, "Unknown key of a study 'recipe'. Did you mean 'recipes'?"),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(given, says):
+def test_invalid_studies_are_refused_in_one_sentence(given, says):
     with pytest.raises(ParameterError, match=says) as e:
         _ = Study.of({**WHERE, **given}).methods
     assert "\n" not in str(e.value)
@@ -84,12 +84,12 @@ def test_nonsense_is_refused_in_one_sentence(given, says):
         ({"recipes": "l2 / random(k=9) / l2 / l2 / nearest(m=4)", "shots": 1}, "there are 3"),
     ],
 )
-def test_impossible_points_are_refused_before_anything_runs(given, says):
+def test_impossible_experiments_are_refused_before_anything_runs(given, says):
     with pytest.raises(ParameterError, match=says):
         plan(Study(**{**WHERE, **given}), SOURCE)
 
 
-def test_rules_leave_out_what_is_impossible():
+def test_rules_leave_out_impossible_experiments():
     grid = Grid(generator=["mean", "kmeans(k=4)"], aggregator=["max", "nearest"], m=[1, 3, 5])
     study = Study(**WHERE, tasks=["all", "even"], grid=grid, rules="enough_proxies")
     found = plan(study, SOURCE)
@@ -109,7 +109,7 @@ def test_estimate_counts_shared_computations():
     assert found["memory"] > X.nbytes
 
 
-def test_files_say_the_same(tmp_path):
+def test_yaml_and_python_files_give_the_same_study(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "name: a\nembeddings: packs\nbackbones: [a]\ndatasets: one\nseeds: [1, 2]\n"
         "grid:\n  - {generator: [mean, kmeans], k: [1, 2]}\n"
@@ -157,7 +157,7 @@ def test_packs_are_unpacked_once_and_again_when_they_change(tmp_path):
         source.open("a", "two")
 
 
-def test_the_size_is_known_before_anything_is_made():
+def test_the_size_is_known_before_methods_are_created():
     grid = Grid(generator="kmeans", k=[*range(1, 101)], aggregator="nearest", m=[*range(1, 101)])
     study = Study(**WHERE, seeds=[*range(10_200)], grid=grid)
     assert study.points == 102_000_000
@@ -180,7 +180,7 @@ def test_a_million_experiments_are_planned_in_seconds():
     assert time.process_time() - start < 3
 
 
-def test_distinct_methods_are_planned_without_making_them(monkeypatch):
+def test_distinct_methods_are_planned_without_creating_them(monkeypatch):
     """A study of 40,000 methods is planned from the few components of which they consist."""
     grid = Grid(
         norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
@@ -194,7 +194,7 @@ def test_distinct_methods_are_planned_without_making_them(monkeypatch):
     assert len(made) < 10
 
 
-def test_many_methods_take_the_texts_of_few_components(monkeypatch):
+def test_texts_of_methods_are_joined_from_those_of_components(monkeypatch):
     """The text of a method is joined from those of its components, each formatted once."""
     grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
     study, made = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
@@ -207,7 +207,7 @@ def test_many_methods_take_the_texts_of_few_components(monkeypatch):
     )
 
 
-def test_a_component_of_ones_own_cannot_pass_for_another():
+def test_a_component_with_the_name_of_another_is_refused():
     @dataclass(frozen=True, kw_only=True)
     class mean(Mean):  # noqa: N801
         pass

@@ -152,7 +152,7 @@ def test_weights_count_as_copies():
     assert np.allclose(weighted.predict_proba(Q), copies.predict_proba(Q), atol=1e-4)
 
 
-def test_files_and_copies_answer_identically(model, tmp_path):
+def test_files_and_copies_give_identical_predictions(model, tmp_path):
     model.save(tmp_path / "m.imprint")
     for again in (ImprintClassifier.load(tmp_path / "m.imprint"), pickle.loads(pickle.dumps(model))):
         for call in ("predict", "predict_proba", "known"):
@@ -161,7 +161,7 @@ def test_files_and_copies_answer_identically(model, tmp_path):
 
 
 @pytest.mark.parametrize("n", [7, 14, 20, 21])
-def test_models_without_a_mistake_are_saved(n, tmp_path):
+def test_models_without_errors_are_saved(n, tmp_path):
     """Rounding once moved the interval outside of [0, 1], and the files were refused."""
     one = np.eye(2, dtype=int)[np.arange(n) % 2]
     model = ImprintClassifier(**ALL).fit(one + np.random.default_rng(0).normal(size=(n, 2)) / 50, one)
@@ -250,7 +250,7 @@ def test_thresholds_reach_the_largest_f1():
         assert tags.f1_scores(S[:, [c]] >= best[c], truth[:, [c]])[0] == max(every)
 
 
-def test_exported_models_answer_alike(model, tmp_path):
+def test_exported_models_agree_with_the_library(model, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     export(model, tmp_path / "m.onnx", "onnx")

@@ -97,7 +97,7 @@ def test_d_in_1_for_any_number_of_classes(labels, block, more, i, seed):
     assert nested == sequential  # all of the pool, in the same order
 
 
-def test_d_in_1_says_what_does_not_fit():
+def test_d_in_1_refuses_impossible_parameters_and_data():
     with pytest.raises(ParameterError, match=r"DIn1\(d=11, labels=10, pool=100\): d must be int <= pool / labels = 10"):
         resolve("d_in_1(d=11)")
     with pytest.raises(ParameterError, match=r"d_in_1\(d=2, i=0, kind='nested'\): the data have 10 classes"):
@@ -110,7 +110,7 @@ def by_class(selection):
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**40))
-def test_fewer_shots_are_the_first_of_more(n, more, seed):
+def test_fewer_shots_are_a_prefix_of_more_shots(n, more, seed):
     few = by_class(resolve(f"shots(n={n})").select(DIGITS, seed))
     many = by_class(resolve(f"shots(n={n + more})").select(DIGITS, seed))
     for label, rows in few.items():
@@ -135,7 +135,7 @@ def test_shots_are_drawn_evenly():
     assert abs(counts - 400).max() < 100  # five standard deviations and a half
 
 
-def test_a_small_class_gives_all_it_has():
+def test_a_small_class_gives_all_its_rows():
     rows, labels = resolve("shots(n=3)").select([1, 0, 1, 1, 1, 1])
     assert sorted(labels.tolist()) == [0, 1, 1, 1]
     assert 1 in rows

@@ -187,7 +187,7 @@ def agree(clf, back, queries):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("block", range(8))
-def test_resealed_files_with_anything_inside(block, tmp_path):
+def test_files_with_a_valid_checksum_and_random_changes(block, tmp_path):
     path, loaded, changed = tmp_path / "m", 0, 0
     for seed in range(block, FILES, 8):
         document, arrays = mutant(seed)
@@ -217,7 +217,7 @@ def pictures():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_resealed_files_with_any_pictures_inside(tmp_path):
+def test_files_with_a_valid_checksum_and_random_exemplars(tmp_path):
     path, loaded = tmp_path / "m", 0
     for seed in range(300):
         draw = np.random.default_rng(seed)

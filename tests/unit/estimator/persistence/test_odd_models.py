@@ -71,7 +71,7 @@ def test_two_hundred_classes_of_one_row(tmp_path):
     assert np.array_equal(ImprintClassifier.load(tmp_path / "m").predict(X), np.arange(200))
 
 
-def test_what_cannot_be_read_again_does_not_replace_the_old_file(tmp_path, monkeypatch):
+def test_a_model_that_could_not_be_loaded_does_not_replace_the_old_file(tmp_path, monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     ImprintClassifier().fit(X, y).save(tmp_path / "m")
     before = (tmp_path / "m").read_bytes()
@@ -94,7 +94,7 @@ def test_numbers_too_small_to_divide_by_are_refused(tmp_path, change):
         ImprintClassifier.load(tmp_path / "m")
 
 
-def test_one_long_label_does_not_make_all_of_them_wide(tmp_path):
+def test_one_long_label_does_not_allocate_memory_for_all_labels(tmp_path):
     """2,000 labels that would take 37 GiB as an array are refused before the array is created."""
     X, y = np.random.default_rng(0).normal(size=(4, 2)), np.arange(4) % 2
     ImprintClassifier(generator="mean").fit(X, y.astype(str)).save(tmp_path / "m")
@@ -112,7 +112,7 @@ def test_an_earlier_file_with_too_many_rows_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["kernel", "max", "nearest"])
-def test_files_of_earlier_versions_answer_as_they_did(name, tmp_path):
+def test_files_of_earlier_versions_give_the_same_predictions(name, tmp_path):
     answers = np.load(OLD / "answers.npz")
     model = ImprintClassifier.load(OLD / f"{name}.imprint")
     assert model.predict(answers["Q"]).tolist() == answers[f"{name}_labels"].tolist()

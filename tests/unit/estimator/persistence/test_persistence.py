@@ -190,7 +190,7 @@ ONCE = {  # earlier versions loaded these, then hung, used gigabytes or gave wro
 
 
 @pytest.mark.parametrize("generator", ONCE)
-def test_what_once_loaded_and_then_failed_is_refused(tmp_path, generator):
+def test_files_that_earlier_versions_loaded_by_mistake_are_refused(tmp_path, generator):
     ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
     name, change = ONCE[generator]
     rewritten(tmp_path / "m", lambda d, a: (d, {**a, name: change(a[name])}))
@@ -206,7 +206,7 @@ def test_probabilities_stay_finite_whatever_the_lengths_in_a_file(tmp_path):
         assert np.isfinite(ImprintClassifier.load(tmp_path / "m").predict_proba(X)).all()
 
 
-def test_a_file_holds_nothing_twice(tmp_path):
+def test_a_file_stores_no_redundant_proxies(tmp_path):
     """Proxies that follow from the state of their class are not stored, so the two cannot contradict each other."""
     for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
         ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
@@ -237,7 +237,7 @@ def test_a_document_of_another_type_is_refused(tmp_path):
         ImprintClassifier.load(tmp_path / "f")
 
 
-def test_a_bottomless_document_is_refused(tmp_path):
+def test_a_deeply_nested_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     text = "[" * 100_000
@@ -247,7 +247,7 @@ def test_a_bottomless_document_is_refused(tmp_path):
         ImprintClassifier.load(tmp_path / "f")
 
 
-def test_a_width_of_text_that_a_file_only_claims_takes_no_memory(model):
+def test_a_false_text_width_in_a_file_allocates_no_memory(model):
     rewritten(model, lambda d, a: ({**d, "labels": {**d["labels"], "type": "<U400000000"}}, a))
     assert ImprintClassifier.load(model).classes_.dtype == Y.dtype
 
@@ -273,7 +273,7 @@ def test_names_of_columns_are_stored_with_the_model(tmp_path):
         back.predict(table[["q", "p", "r", "s", "t"]])
 
 
-def test_a_link_stays_a_link(tmp_path, model):
+def test_saving_to_a_link_keeps_the_link(tmp_path, model):
     (tmp_path / "link").symlink_to(model)
     ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
@@ -304,7 +304,7 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
 
 
 @pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_HEADER_BYTES"])
-def test_what_could_not_be_read_again_is_not_written(model, monkeypatch, limit):
+def test_models_that_could_not_be_loaded_are_not_written(model, monkeypatch, limit):
     old = model.read_bytes()
     monkeypatch.setattr(container, limit, 100)
     with pytest.raises(FileError, match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$"):

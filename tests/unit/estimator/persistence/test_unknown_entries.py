@@ -48,7 +48,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_not_known_is_refused_with_what_to_do(tmp_path, name):
+def test_unknown_entries_are_refused_with_advice(tmp_path, name):
     document, arrays = CHANGES[name](*head_to_parts(fitted().head_))
     container.write(tmp_path / "m", {**document, "kind": "classifier"}, arrays)
     for load in (ImprintClassifier.load, Imprinter.load):
