@@ -152,7 +152,7 @@ def tables(folder: Path):
 
 
 def arrays(folder: Path):
-    """Rows of extreme scale, offset and shape: predictions equal those in long double, or rows are refused."""
+    """Rows of extreme scale and offset: probabilities are finite, nearest neighbours exact, or the rows are refused."""
     from imprint import ImprintClassifier
     from imprint.core.errors import ImprintError
 

@@ -207,7 +207,9 @@ def test_unfitted():
 
 @pytest.mark.parametrize("random_state", [None, 5, np.int64(5), np.random.RandomState(0)])
 def test_random_states(random_state):
-    ImprintClassifier(generator="random(k=2)", random_state=random_state).fit(X, Y).predict(X)
+    clf = ImprintClassifier(generator="random(k=2)", random_state=random_state).fit(X, Y)
+    assert set(clf.predict(X)) <= set(Y)
+    assert len(clf.proxies_.labels) == 2 * len(set(Y))
 
 
 def test_without_a_seed_runs_differ_and_a_run_agrees_with_itself():

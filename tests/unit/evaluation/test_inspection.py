@@ -59,7 +59,9 @@ def test_duplicates_with_different_labels_come_first():
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]])
 def test_few_rows_of_any_labels_are_inspected(labels):
     X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    inspect_rows(X, np.array(labels), list("abcdef"))
+    result = inspect_rows(X, np.array(labels), list("abcdef"))
+    assert (result.duplicates, result.conflicts, result.unreadable) == ([], 0, [])
+    assert {suspect.path for suspect in result.mislabelled} | set(result.outliers) <= set("abcdef")
 
 
 def test_wrong_tags_are_listed():

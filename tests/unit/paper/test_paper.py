@@ -409,7 +409,8 @@ def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder,
     cut = unmeasured[0].split(" / ")[0]
     assert cut not in map_values(Results(tmp_path))
     (section,) = sections(tmp_path, ["nc1"])
-    assert {c.verdict for c in section.claims} <= set(Verdict)
+    assert section.parts
+    assert len(section.claims) == len(ARTEFACTS["nc1"].claims)
 
 
 def test_a_backbone_with_combidigits_alone_has_nothing_to_compare(tmp_path, monkeypatch):
