@@ -64,12 +64,13 @@ def claims(data: Task, **parts: Any) -> dict[str, float]:
     """Estimates of a calibrated model and the measured values, in per cent."""
     model = recipe("kernel", **parts, calibrate=True, random_state=0).fit(data.X, data.y)
     plain = recipe("kernel", **parts, random_state=0).fit(data.X, data.y)
-    own, known, unknown = np.searchsorted(model.classes_, data.truth), model.known(data.Q), model.known(data.unknown)
+    true_codes = np.searchsorted(model.classes_, data.truth)
+    known, unknown = model.known(data.Q), model.known(data.unknown)
     true = model.score(data.Q, data.truth)
     low, high = model.expected_interval_
-    found = {
-        "error": calibration_error(model.predict_proba(data.Q), own),
-        "error before": calibration_error(plain.predict_proba(data.Q), own),
+    values = {
+        "error": calibration_error(model.predict_proba(data.Q), true_codes),
+        "error before": calibration_error(plain.predict_proba(data.Q), true_codes),
         "expected": model.expected_accuracy_,
         "true": true,
         "apart": abs(model.expected_accuracy_ - true),
@@ -78,7 +79,7 @@ def claims(data: Task, **parts: Any) -> dict[str, float]:
         "unknown refused": float((unknown < 0.05).mean()),
         "auroc": auroc(known, unknown),
     }
-    return {name: 100 * value for name, value in found.items()}
+    return {name: 100 * value for name, value in values.items()}
 
 
 def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
@@ -134,25 +135,25 @@ OTHERS = {
 
 def measured(folder: Path, rows: int, draws: range, method: str) -> dict[str, float]:
     """Means over packs and draws; the AUROC over the twelve packs of four backbones."""
-    found = defaultdict(list)
+    values_by_name = defaultdict(list)
     for pack in PACKS:
         for draw in draws:
             for name, value in claims(task(folder, pack, rows, draw), **METHODS[method]).items():
                 if name != "auroc" or pack.startswith(FOUR):
-                    found[name].append(value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+                    values_by_name[name].append(value)
+    return {name: float(np.mean(values)) for name, values in values_by_name.items()}
 
 
 def others(folder: Path, rows: int, draws: range) -> dict[str, float]:
     """The AUROC of other out-of-distribution scores, over the twelve packs."""
-    found = defaultdict(list)
+    aurocs = defaultdict(list)
     for pack in [pack for pack in PACKS if pack.startswith(FOUR)]:
         for draw in draws:
             data = task(folder, pack, rows, draw)
             for name, way in OTHERS.items():
                 near = way(data)
-                found[name].append(100 * auroc(near(data.Q), near(data.unknown)))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+                aurocs[name].append(100 * auroc(near(data.Q), near(data.unknown)))
+    return {name: float(np.mean(values)) for name, values in aurocs.items()}
 
 
 COLUMNS = {

@@ -19,7 +19,7 @@ COLOURS = {"before": "#9aa5b1", "calibrated": "#1f6f8b"}
 
 def answers(folder: Path, draws: int, method: str, calibrate: bool) -> tuple[np.ndarray, np.ndarray, float]:
     """Probabilities of the predicted classes and whether these are right, over all packs; mean AUROC of twelve."""
-    largest, right, told = [], [], []
+    largest, right, aurocs = [], [], []
     for pack in PACKS:
         for draw in range(FIRST_DRAW, FIRST_DRAW + draws):
             data = task(folder, pack, ROWS, draw)
@@ -28,8 +28,8 @@ def answers(folder: Path, draws: int, method: str, calibrate: bool) -> tuple[np.
             largest.append(P.max(axis=1))
             right.append(model.classes_[P.argmax(axis=1)] == data.truth)
             if calibrate and pack.startswith(FOUR):
-                told.append(100 * auroc(model.known(data.Q), model.known(data.unknown)))
-    return np.concatenate(largest), np.concatenate(right), float(np.mean(told)) if told else float("nan")
+                aurocs.append(100 * auroc(model.known(data.Q), model.known(data.unknown)))
+    return np.concatenate(largest), np.concatenate(right), float(np.mean(aurocs)) if aurocs else float("nan")
 
 
 def main() -> None:

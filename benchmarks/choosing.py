@@ -24,7 +24,7 @@ ASKED = 100
 
 def accuracies(path: Path) -> dict[tuple[int, str], float]:
     """Mean accuracy in percent over the draws, by rows per class and recipe; without sizes larger than every class."""
-    pack, found = read_pack(path), {}
+    pack, accuracy = read_pack(path), {}
     most = int(np.unique(pack.y, return_counts=True)[1].max())
     queries = resolve(f"shots(n={ASKED})").select(pack.y_test, seed=0).rows
     X, y = np.asarray(pack.X_test)[queries], pack.y_test[queries]
@@ -34,8 +34,8 @@ def accuracies(path: Path) -> dict[tuple[int, str], float]:
         ]
         for name in RECIPES:
             scores = [recipe(name, random_state=0).fit(pack.X[rows], pack.y[rows]).score(X, y) for rows in draws]
-            found[n, name] = 100 * fmean(scores)
-    return found
+            accuracy[n, name] = 100 * fmean(scores)
+    return accuracy
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -56,17 +56,17 @@ def by_rows(title: str, found: Sequence[dict[tuple[int, str], float]]) -> None:
 
 
 def main(paths: Sequence[Path]) -> None:
-    found = {}
+    accuracy = {}
     for path in paths:
         print(path.stem, file=sys.stderr, flush=True)
-        found[tuple(path.stem.rsplit("-", 1))] = accuracies(path)
-    for dataset in dict.fromkeys(d for _, d in found):
-        by_rows(dataset, [f for (_, d), f in found.items() if d == dataset])
-    by_rows("all", list(found.values()))
-    backbones, datasets = (list(dict.fromkeys(names)) for names in zip(*found))
+        accuracy[tuple(path.stem.rsplit("-", 1))] = accuracies(path)
+    for dataset in dict.fromkeys(d for _, d in accuracy):
+        by_rows(dataset, [f for (_, d), f in accuracy.items() if d == dataset])
+    by_rows("all", list(accuracy.values()))
+    backbones, datasets = (list(dict.fromkeys(names)) for names in zip(*accuracy))
     for n in (20, 100):
         print(f"kernel, {n} rows per class\n")
-        at = {key: f"{f[n, 'kernel']:.1f}" for key, f in found.items() if (n, "kernel") in f}
+        at = {key: f"{f[n, 'kernel']:.1f}" for key, f in accuracy.items() if (n, "kernel") in f}
         table(["backbone", *datasets], ([f"`{b}`", *(at.get((b, d), "") for d in datasets)] for b in backbones))
 
 

@@ -46,12 +46,11 @@ def main() -> None:
     X, y = pack["train"].astype(np.float32) * np.float32(pack["scale"]), pack["train_labels"]
     outcomes = [run(X, y, U, options.train, options.stream, seed) for seed in range(options.runs)]
     silent = [delay for early, delay in outcomes if early is None]
-    found = [delay for delay in silent if delay is not None]
+    delays = [delay for delay in silent if delay is not None]
     print(f"{options.train} training rows, {options.runs} runs of {options.stream} exchangeable inputs:")
     print(f"  no alarm in {100 * len(silent) / len(outcomes):.0f} % of runs")
-    print(
-        f"  after the change: alarm in {len(found)} of {len(silent)}, median {np.median(found):.0f}, max {max(found)}"
-    )
+    middle, last = np.median(delays), max(delays)
+    print(f"  after the change: alarm in {len(delays)} of {len(silent)}, median {middle:.0f}, max {last}")
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ def speed():
             start = time.perf_counter()
             run()
             rates[name].append(PICTURES / (time.perf_counter() - start))
-    for name, found in rates.items():
-        print(f"{name:10} {statistics.median(found):7.1f} pictures/s  {[round(r, 1) for r in found]}")
+    for name, rate in rates.items():
+        print(f"{name:10} {statistics.median(rate):7.1f} pictures/s  {[round(r, 1) for r in rate]}")
     ratio = statistics.median(e / b for b, e in zip(rates["bare loop"], rates["extract"]))
     print(f"extract runs at {ratio:.0%} of the bare loop (median of {ROUNDS} rounds, {PICTURES:,} pictures each)")
 
@@ -90,9 +90,9 @@ def speed():
 def memory(backbone):
     for size in SIZES:
         command = [sys.executable, __file__, "peak", str(size), "--backbone", backbone]
-        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        print(f"{size:7,} pictures: {found['before']:6.1f} MiB before, peak {found['peak']:6.1f} MiB, "
-              f"growth {found['peak'] - found['before']:5.1f} MiB, {found['seconds']:.0f} s")  # fmt: skip
+        usage = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        print(f"{size:7,} pictures: {usage['before']:6.1f} MiB before, peak {usage['peak']:6.1f} MiB, "
+              f"growth {usage['peak'] - usage['before']:5.1f} MiB, {usage['seconds']:.0f} s")  # fmt: skip
 
 
 def peak(name, size):

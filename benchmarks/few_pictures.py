@@ -17,11 +17,12 @@ from imprint.datasets import load
 
 def first(data: str, split: str, count: int) -> dict[str, np.ndarray]:
     rows = load(data, split)
-    found = [np.flatnonzero(rows.labels == label)[:count] for label in rows.classes]
-    if any(len(own) < count for own in found):
-        sys.exit(f"{data}: the smallest class has {min(map(len, found))} pictures for {split}, {count} are requested.")
-    pictures = np.stack([rows.inputs[i] for i in np.concatenate(found).tolist()])
-    labels = np.repeat(np.arange(len(found), dtype=np.uint8), count)
+    rows_by_class = [np.flatnonzero(rows.labels == label)[:count] for label in rows.classes]
+    if any(len(class_rows) < count for class_rows in rows_by_class):
+        smallest = min(map(len, rows_by_class))
+        sys.exit(f"{data}: the smallest class has {smallest} pictures for {split}, {count} are requested.")
+    pictures = np.stack([rows.inputs[i] for i in np.concatenate(rows_by_class).tolist()])
+    labels = np.repeat(np.arange(len(rows_by_class), dtype=np.uint8), count)
     return {f"{split}_images": pictures, f"{split}_labels": labels}
 
 

@@ -38,12 +38,12 @@ def embedded(imagenet: Path, cifar10: Path, rows: Path) -> tuple[dict[str, np.nd
     """The embeddings of both sets, from the cache if it has them."""
     rows.mkdir(parents=True, exist_ok=True)
     if not (rows / "imagenet.npz").is_file():
-        found = Imprinter(BACKBONE, cache=False).look(sorted(imagenet.glob("*/*.JPEG")))
-        np.savez(rows / "imagenet.npz", X=found.X, y=[int(Path(name).parent.name) for name in found.names])
+        embeddings = Imprinter(BACKBONE, cache=False).look(sorted(imagenet.glob("*/*.JPEG")))
+        np.savez(rows / "imagenet.npz", X=embeddings.X, y=[int(Path(name).parent.name) for name in embeddings.names])
     if not (rows / "cifar.npz").is_file():
         pack, network = np.load(cifar10), Imprinter(BACKBONE, cache=False)
-        made = {f"X{s[:2]}": network.look(pack[f"{s}_images"]).X for s in ("train", "test")}
-        np.savez(rows / "cifar.npz", **made, ytr=pack["train_labels"], yte=pack["test_labels"])
+        arrays = {f"X{s[:2]}": network.look(pack[f"{s}_images"]).X for s in ("train", "test")}
+        np.savez(rows / "cifar.npz", **arrays, ytr=pack["train_labels"], yte=pack["test_labels"])
     return tuple(dict(np.load(rows / name)) for name in ("imagenet.npz", "cifar.npz"))
 
 
@@ -69,8 +69,8 @@ def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> 
         rng = np.random.default_rng(seed)
         gone = np.sort(rng.choice(len(names), GONE, replace=False))
         drawn = np.stack([rng.permutation(np.flatnonzero(old["y"] == c)) for c in gone])
-        learnt, asked, left = drawn[:, 1 : 1 + shots].ravel(), drawn[:, 0], ~np.isin(old["y"], gone)
-        parts = [(old["X"][i], np.char.add("new ", names[old["y"][i]])) for i in (learnt, asked)]
+        learnt, queries, left = drawn[:, 1 : 1 + shots].ravel(), drawn[:, 0], ~np.isin(old["y"], gone)
+        parts = [(old["X"][i], np.char.add("new ", names[old["y"][i]])) for i in (learnt, queries)]
         cases.append(Case(*parts, (old["X"][left], names[old["y"][left]]), frozenset(names[gone].tolist())))
     return cases
 
@@ -86,8 +86,8 @@ def measure(case: Case, way: str, share: float) -> list[float]:
     before = np.array(head.pretrained.labels)[
         (case.old[0] @ head.pretrained.weights.T + head.pretrained.bias).argmax(axis=1)
     ]
-    found = new == case.test[1], before == case.old[1], old == case.old[1], np.char.startswith(old, "new ")
-    return [100 * float(np.mean(right)) for right in found]
+    outcomes = new == case.test[1], before == case.old[1], old == case.old[1], np.char.startswith(old, "new ")
+    return [100 * float(np.mean(right)) for right in outcomes]
 
 
 def main(imagenet: str, cifar10: str, rows: str) -> None:
@@ -99,8 +99,8 @@ def main(imagenet: str, cifar10: str, rows: str) -> None:
     print("| new classes | way | new | old before | old after | old taken for new |\n|---|---|---|---|---|---|")
     for title, cases in settings.items():
         for name, (way, share) in WAYS.items():
-            found = np.mean([measure(case, way, share) for case in cases], axis=0)
-            print(f"| {title} | {name} | " + " | ".join(f"{x:.1f}" for x in found) + " |", flush=True)
+            means = np.mean([measure(case, way, share) for case in cases], axis=0)
+            print(f"| {title} | {name} | " + " | ".join(f"{x:.1f}" for x in means) + " |", flush=True)
 
 
 if __name__ == "__main__":

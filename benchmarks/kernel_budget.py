@@ -26,20 +26,20 @@ FULL: tuple[int | None, ...] = (1, 5, 20, 50, 100, 200, 500)
 def measured(instance: Instance, k: int | None) -> list[tuple[float, ...]]:
     """Accuracy, seconds to fit, seconds per 1,000 queries and megabytes for `max`, then for `kernel`."""
     start = time.process_time()
-    found = clusters(instance, k)
-    W, starts = unit_rows(found.weights), np.unique(found.labels, return_index=True)[1]
-    made = time.process_time()
+    proxies = clusters(instance, k)
+    W, starts = unit_rows(proxies.weights), np.unique(proxies.labels, return_index=True)[1]
+    clustered = time.process_time()
     best = class_maxima(instance.Q, W, starts)
-    asked = time.process_time()
-    solved = system(found)
+    predicted = time.process_time()
+    solved = system(proxies)
     ready = time.process_time()
     scores = solved.scores(instance.Q)
     end = time.process_time()
     thousand = 1000 / len(instance.Q)
     size, more = W.size * 4e-6, len(W) * solved.n_classes * 4e-6
     return [
-        (accuracy(best, instance.t), made - start, (asked - made) * thousand, size),
-        (accuracy(scores, instance.t), made - start + ready - asked, (end - ready) * thousand, size + more),
+        (accuracy(best, instance.t), clustered - start, (predicted - clustered) * thousand, size),
+        (accuracy(scores, instance.t), clustered - start + ready - predicted, (end - ready) * thousand, size + more),
     ]
 
 

@@ -27,9 +27,9 @@ def measured(instance: Instance, count: int | None) -> str:
         solved = solve_by_centres(proxies.weights, proxies.labels, 0.1 / proxies.mass, 1 / proxies.scale, count)
     ready = time.process_time()
     right = accuracy(solved.scores(instance.Q), instance.t)
-    asked = (time.process_time() - ready) / len(instance.Q) * 1000
+    per_query = (time.process_time() - ready) / len(instance.Q) * 1000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return f"{right:.2f} % | {ready - start:.1f} s | {asked:.3f} s | {peak:.1f} GB |"
+    return f"{right:.2f} % | {ready - start:.1f} s | {per_query:.3f} s | {peak:.1f} GB |"
 
 
 if __name__ == "__main__":

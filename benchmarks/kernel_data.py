@@ -72,10 +72,10 @@ def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
     parts = []
     for c in range(int(y.max()) + 1):
         rows = X[y == c]
-        found = kmeans(rows, k, np.random.default_rng([seed, c]))
-        gaps = squared_norms(rows - found.centres[found.labels])
-        spread = np.bincount(found.labels, gaps, len(found.centres)) / found.mass
-        parts.append((found.centres, np.full(len(found.centres), c), found.mass, spread))
+        result = kmeans(rows, k, np.random.default_rng([seed, c]))
+        gaps = squared_norms(rows - result.centres[result.labels])
+        spread = np.bincount(result.labels, gaps, len(result.centres)) / result.mass
+        parts.append((result.centres, np.full(len(result.centres), c), result.mass, spread))
     return Clusters(*(np.concatenate(column) for column in zip(*parts)), s)
 
 

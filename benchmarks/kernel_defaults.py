@@ -21,36 +21,36 @@ DEFAULT = SETTINGS.index((1.0, 0.1, 0.2))
 REGIMES = ((5, 20), (20, 20), (100, 20), (600, 20), (600, 100))  # rows per class, k
 
 
-def distances(instance: Instance, found: Clusters) -> tuple[np.ndarray, np.ndarray]:
+def distances(instance: Instance, proxies: Clusters) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances divided by the scale: between proxies, and from test rows to proxies."""
-    W = found.weights.astype(np.float64)
-    among = cdist(W, W, "sqeuclidean") / found.scale
+    W = proxies.weights.astype(np.float64)
+    among = cdist(W, W, "sqeuclidean") / proxies.scale
     about = W.mean(axis=0)
     U, V = instance.Q - about, W - about
-    return among, ((U * U).sum(1)[:, None] + (V * V).sum(1) - 2 * U @ V.T) / found.scale
+    return among, ((U * U).sum(1)[:, None] + (V * V).sum(1) - 2 * U @ V.T) / proxies.scale
 
 
 def grid(instance: Instance, k: int) -> list[float]:
     """Accuracy of every setting."""
-    found = clusters(instance, k)
-    among, across = distances(instance, found)
-    Y, figures = np.eye(found.labels.max() + 1)[found.labels], []
+    proxies = clusters(instance, k)
+    among, across = distances(instance, proxies)
+    Y, figures = np.eye(proxies.labels.max() + 1)[proxies.labels], []
     for gamma in GAMMAS:
         K, q = np.exp(-gamma * among), np.exp(-gamma * across)
         for noise, spread in itertools.product(NOISES, SPREADS):
-            M = K + np.diag(noise / found.mass + spread * found.spread / found.scale)
+            M = K + np.diag(noise / proxies.mass + spread * proxies.spread / proxies.scale)
             figures.append(accuracy(q @ cho_solve(cho_factor(M), Y), instance.t))
     return figures
 
 
-def show(title: str, found: np.ndarray) -> None:
+def show(title: str, accuracies: np.ndarray) -> None:
     """Print the best settings by the mean over packs and regimes.  # (packs, regimes, settings)"""
-    means = found.mean(axis=(0, 1))
+    means = accuracies.mean(axis=(0, 1))
     print(f"\n{title}: default {means[DEFAULT]:.2f}")
     for i in np.argsort(-means)[:8]:
-        regimes = " ".join(f"{v:.2f}" for v in found[:, :, i].mean(axis=0))
+        regimes = " ".join(f"{v:.2f}" for v in accuracies[:, :, i].mean(axis=0))
         print(f"  gamma {SETTINGS[i][0]} noise {SETTINGS[i][1]} spread {SETTINGS[i][2]}: {means[i]:.2f} ({regimes})")
-    print("  default by regime:", " ".join(f"{v:.2f}" for v in found[:, :, DEFAULT].mean(axis=0)), flush=True)
+    print("  default by regime:", " ".join(f"{v:.2f}" for v in accuracies[:, :, DEFAULT].mean(axis=0)), flush=True)
 
 
 def main(packs: Path) -> None:

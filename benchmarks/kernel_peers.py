@@ -108,19 +108,19 @@ def measure(instance: Instance, name: str) -> dict[str, object]:
 def table(records: list[dict[str, object]]) -> str:
     whole = [name for name in METHODS if sum(r["method"] == name for r in records) == len(BACKBONES) * 12]
     by_method = {name: {r["instance"]: r for r in records if r["method"] == name} for name in whole}
-    found = compare({name: {i: r["accuracy"] for i, r in by_method[name].items()} for name in whole})
+    comparison = compare({name: {i: r["accuracy"] for i, r in by_method[name].items()} for name in whole})
     ours = {i: r["accuracy"] for i, r in by_method["kernel, k = 100"].items()}
     lines = [
         "| method | accuracy | mean rank | ahead of k = 100 | p (Holm) | fit, s | 1,000 rows, s |",
         "|" + "---|" * 7,
     ]
-    adjusted = {frozenset((p.first, p.second)): p.adjusted for p in found.pairs}
+    adjusted = {frozenset((p.first, p.second)): p.adjusted for p in comparison.pairs}
     for name in whole:
         rows = by_method[name]
         ahead = sum(r["accuracy"] > ours[i] for i, r in rows.items())
         p = adjusted.get(frozenset((name, "kernel, k = 100")))
         figures = [float(np.mean([r[key] for r in rows.values()])) for key in ("accuracy", "fit", "ask")]
-        rank = found.rank(name)
+        rank = comparison.rank(name)
         lines.append(
             f"| {name} | {figures[0]:.2f} | {rank:.2f} | {ahead} of {len(rows)} | {'' if p is None else f'{p:.1e}'} "
             f"| {figures[1]:.2f} | {figures[2]:.3f} |"

@@ -65,8 +65,8 @@ def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
     Q = E.test if whole else E.test[:2000]
     truth = nearest(Q.astype(np.float64), E.train.astype(np.float64), 5)[1]
 
-    def share(found: np.ndarray) -> float:
-        return float((found == truth).all(axis=1).mean())
+    def share(lists: np.ndarray) -> float:
+        return float((lists == truth).all(axis=1).mean())
 
     quality = ("equal lists", lambda r: share(r[1]), share)
     setting = f"{len(E.train):,} x {len(Q):,} x 256, m = 5"

@@ -81,8 +81,8 @@ def relative_mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
         whiten = np.linalg.cholesky(np.linalg.inv(covariance))
         return lambda Q: -cdist(Q @ whiten, centres @ whiten, "sqeuclidean").min(axis=1)
 
-    own, all_rows = nearness(X - means[codes], means), nearness(X - centre, centre)
-    return lambda Q: own(unit_rows(Q).astype(np.float64)) - all_rows(unit_rows(Q).astype(np.float64))
+    by_class, all_rows = nearness(X - means[codes], means), nearness(X - centre, centre)
+    return lambda Q: by_class(unit_rows(Q).astype(np.float64)) - all_rows(unit_rows(Q).astype(np.float64))
 
 
 def _energy(S: np.ndarray) -> np.ndarray:

@@ -112,16 +112,16 @@ def main() -> None:
         parser.error("give --weights, --mnist and --out, or --show")
 
 
-def table(found: dict) -> list[str]:
+def table(results: dict) -> list[str]:
     """The curves of a run next to the published curve, as a Markdown table."""
-    medians = {each["method"]: each["median"] for each in found["accuracy"]}
+    medians = {each["method"]: each["median"] for each in results["accuracy"]}
     rows = ["| k | published | `max` | difference | `kernel` |", "|---|---:|---:|---:|---:|"]
     for k in COUNTS:
         here, together = (
             medians[f"l2 / kmeans(k={k}) / l2 / l2 / max"],
             medians[f"l2 / kmeans(k={k}) / none / l2 / kernel"],
         )
-        there = found["published"]["kmeans, max"].get(str(k))
+        there = results["published"]["kmeans, max"].get(str(k))
         beside = f"{there:.2f} | {here:.2f} | {here - there:+.2f}" if there else f"| {here:.2f} | "
         rows.append(f"| {k} | {beside} | {together:.2f} |")
     return rows
@@ -136,7 +136,7 @@ def run(given: argparse.Namespace) -> None:
     take = {"train": given.rows, "test": given.rows and given.rows // 2}
     images = {part: data[f"{part}_images"][: take[part]] for part in take}
     labels = {part: data[f"{part}_labels"][: take[part]].astype(np.int64) for part in take}
-    found = {
+    results = {
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         "arithmetic of the network": "TF32" if cuda else "float32",
         "rows": {part: len(images[part]) for part in take},
@@ -147,9 +147,9 @@ def run(given: argparse.Namespace) -> None:
     def done(what: str, start: float) -> None:
         if cuda:
             torch.cuda.synchronize()
-        found["seconds"][what] = round(time.perf_counter() - start, 2)
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
-        print(what, found["seconds"][what], "s", flush=True)
+        results["seconds"][what] = round(time.perf_counter() - start, 2)
+        given.out.write_text(json.dumps(results, indent=1) + "\n")
+        print(what, results["seconds"][what], "s", flush=True)
 
     start = time.perf_counter()
     network = ResNet50(given.weights, given.device)
@@ -158,12 +158,12 @@ def run(given: argparse.Namespace) -> None:
 
     start = time.perf_counter()
     rows = L2().apply(train.cpu().numpy())
-    found["nc1"] = {"by the formula": nc1(rows, labels["train"])}
-    found["nc1"]["published computation"] = nc1(rows, labels["train"], legacy=True)
+    results["nc1"] = {"by the formula": nc1(rows, labels["train"])}
+    results["nc1"]["published computation"] = nc1(rows, labels["train"], legacy=True)
     done("nc1", start)
 
     y = torch.from_numpy(labels["train"]).to(given.device)
-    found["accuracy"] = []
+    results["accuracy"] = []
     for model in methods():
         start, values = time.perf_counter(), []
         X, Q = (train, test) if "least" not in model.generator else (train.cpu().numpy(), test.cpu().numpy())
@@ -172,7 +172,7 @@ def run(given: argparse.Namespace) -> None:
             model.set_params(random_state=seed).fit(X, y if X is train else labels["train"])
             values.append(round(100 * model.score(Q, labels["test"]), 2))
         name = " / ".join(parts)
-        found["accuracy"].append({"method": name, "median": float(np.median(values)), "seeds": values})
+        results["accuracy"].append({"method": name, "median": float(np.median(values)), "seeds": values})
         done(name, start)
 
 

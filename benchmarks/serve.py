@@ -28,14 +28,14 @@ CLASSES, PER_CLASS, NEW, QUESTIONS, CONNECTIONS, ROUNDS, SIDE = 5, 20, 30, 192, 
 
 def photographs(count: int, seed: int) -> list[bytes]:
     """Crops of two photographs, as JPEG files of 256 x 256 pixels."""
-    rng, images, found = np.random.default_rng(seed), load_sample_images().images, []
+    rng, images, files = np.random.default_rng(seed), load_sample_images().images, []
     for _ in range(count):
         image = images[rng.integers(len(images))]
         y, x = (int(rng.integers(side - SIDE + 1)) for side in image.shape[:2])
         out = io.BytesIO()
         Image.fromarray(image[y : y + SIDE, x : x + SIDE]).save(out, "JPEG", quality=90)
-        found.append(out.getvalue())
-    return found
+        files.append(out.getvalue())
+    return files
 
 
 class Connection:

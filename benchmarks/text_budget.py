@@ -18,13 +18,13 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|")
     for path in map(Path, sys.argv[1:]):
         with np.load(path) as pack:
-            found = [
+            accuracies = [
                 ImprintClassifier(generator=generator, random_state=0)
                 .fit(pack["train"], pack["train_labels"])
                 .score(pack["test"], pack["test_labels"])
                 for generator in GENERATORS
             ]
-        print(f"| {path.stem} |", " | ".join(f"{100 * a:.1f}" for a in found), "|", flush=True)
+        print(f"| {path.stem} |", " | ".join(f"{100 * a:.1f}" for a in accuracies), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -43,12 +43,12 @@ def cut(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray
 
 def by_third(X: np.ndarray, y: np.ndarray, Q: np.ndarray, t: np.ndarray, method: dict[str, str]) -> list[float]:
     """Accuracy; mean recall of all classes, of the rarest third and of the most frequent third."""
-    said = ImprintClassifier(**method, random_state=0).fit(X, y).predict(Q)
-    right = np.bincount(t, said == t) / np.bincount(t)
+    predicted = ImprintClassifier(**method, random_state=0).fit(X, y).predict(Q)
+    right = np.bincount(t, predicted == t) / np.bincount(t)
     rare_first = np.argsort(np.bincount(y), kind="stable")
     third = len(right) // 3
-    parts = (right[own].mean() for own in (rare_first, rare_first[:third], rare_first[-third:]))
-    return [100 * float(v) for v in ((said == t).mean(), *parts)]
+    parts = (right[classes].mean() for classes in (rare_first, rare_first[:third], rare_first[-third:]))
+    return [100 * float(v) for v in ((predicted == t).mean(), *parts)]
 
 
 def main(packs: Path) -> None:
@@ -58,8 +58,8 @@ def main(packs: Path) -> None:
     print("| data | method | rows | classes | rare third | frequent third |\n|---|---|---|---|---|---|")
     for name, draws in sets.items():
         for label, method in METHODS.items():
-            found = np.mean([by_third(*draw, method) for draw in draws], axis=0)
-            print(f"| {name} | {label} | {' | '.join(f'{v:.2f}' for v in found)} |", flush=True)
+            means = np.mean([by_third(*draw, method) for draw in draws], axis=0)
+            print(f"| {name} | {label} | {' | '.join(f'{v:.2f}' for v in means)} |", flush=True)
 
 
 if __name__ == "__main__":

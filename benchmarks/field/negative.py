@@ -38,10 +38,10 @@ def views() -> Iterator[str]:
     with np.load(SHARED / "data" / "cifar10.npz") as file:
         y, t = file["train_labels"].astype(int), file["test_labels"].astype(int)
         rows = per_class(y, ROWS_OF_VIEWS, np.random.default_rng(0))
-        pictures, y, asked = file["train_images"][rows], y[rows], file["test_images"]
+        pictures, y, test_pictures = file["train_images"][rows], y[rows], file["test_images"]
     model = Imprinter("efficientnet_lite0", cache=False)
     V = np.stack([unit_rows(model.look(list(np.ascontiguousarray(view))).X) for view in views_of(pictures)], axis=1)
-    Q = model.look(list(asked)).X  # V: (rows, views, d)
+    Q = model.look(list(test_pictures)).X  # V: (rows, views, d)
     for shots, draws in ((1, DRAWS), (ROWS_OF_VIEWS, 1)):
         figures = []
         for draw in range(draws):

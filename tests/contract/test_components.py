@@ -136,5 +136,5 @@ def test_the_graph_of_a_normaliser_equals_its_arithmetic(n, dtype, awkward):
     result = n.graph(g, "x", dtype)
     assert (n.use == "") <= np.array_equal(n.apply(X), X), "a normaliser without a description must not change rows"
     if result is not None:
-        (found,) = run(g, {"x": X}, [result])
-        np.testing.assert_allclose(found, n.apply(X), rtol=1e-5, atol=1e-6)
+        (output,) = run(g, {"x": X}, [result])
+        np.testing.assert_allclose(output, n.apply(X), rtol=1e-5, atol=1e-6)

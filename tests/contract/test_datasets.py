@@ -24,8 +24,8 @@ def name(request):
 
 
 def test_the_data_sets_of_the_paper_and_the_offline_default_are_listed():
-    wanted = {"digits", "mnist", "fashionmnist", "cifar10", "usps", "svhn", "mnistm", "combidigits", "imagenet"}
-    assert wanted <= set(datasets.names())
+    expected = {"digits", "mnist", "fashionmnist", "cifar10", "usps", "svhn", "mnistm", "combidigits", "imagenet"}
+    assert expected <= set(datasets.names())
 
 
 def test_a_record_is_a_value(name):
@@ -173,8 +173,8 @@ def test_combidigits_states_the_source_of_each_row(real_home):
     merged = datasets.load("combidigits", "test")
     assert list(dict.fromkeys(merged.source.tolist())) == ["mnist", "mnistm", "svhn", "usps"]
     for source in dict.fromkeys(merged.source.tolist()):
-        own = datasets.load(source, "test")
+        original = datasets.load(source, "test")
         rows = np.flatnonzero(merged.source == source)
-        np.testing.assert_array_equal(merged.labels[rows], own.labels)
-        np.testing.assert_array_equal(merged.inputs[int(rows[7])], own.inputs[7])
-        assert merged.names[int(rows[-1])] == own.names[-1]
+        np.testing.assert_array_equal(merged.labels[rows], original.labels)
+        np.testing.assert_array_equal(merged.inputs[int(rows[7])], original.inputs[7])
+        assert merged.names[int(rows[-1])] == original.names[-1]

@@ -77,9 +77,9 @@ def test_every_state_has_the_declared_layout(g, dtype, awkward):
 def test_extending_keeps_the_old_state_and_is_exact_where_documented(g, awkward):
     X = awkward[0][:29].astype(np.float64)
     whole, first = g.summarise(X, fresh()), g.summarise(X[:11], fresh())
-    kept = {k: v.copy() for k, v in first.items()}
+    before = {k: v.copy() for k, v in first.items()}
     more, again = (g.extend(first, X[11:], fresh()) for _ in range(2))
-    assert all(np.array_equal(kept[k], first[k]) for k in kept)
+    assert all(np.array_equal(before[k], first[k]) for k in before)
     assert all(np.array_equal(more[k], again[k]) for k in more)
     (P,), (W,) = g.proxies([more]), g.proxies([whole])
     assert np.isfinite(P).all()
@@ -122,8 +122,8 @@ def test_mass_and_spread_are_those_of_the_nearest_rows(g, dtype, awkward):
             apart = np.array([[((x - p) ** 2).sum() for p in P] for x in X.astype(np.float64)])
             nearest = apart.argmin(axis=1)
             assert np.array_equal(mass, np.bincount(nearest, minlength=len(P)))
-            own = [apart[nearest == j, j].mean() for j in range(len(P))]
-            np.testing.assert_allclose(spread, own, rtol=1e-5, atol=1e-9)
+            expected = [apart[nearest == j, j].mean() for j in range(len(P))]
+            np.testing.assert_allclose(spread, expected, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("g", [g for g in GENERATORS if isinstance(g, PerClassGenerator)], ids=str)

@@ -92,13 +92,13 @@ def cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # the nodes would use a token in the home folder
     with FileLock(Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"):  # two clusters would use the same ports
         short.mkdir()
-        made = Cluster(short)
-        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")
+        nodes = Cluster(short)
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{nodes.port}")
         try:
-            made.wait()
-            yield made
+            nodes.wait()
+            yield nodes
         finally:
             ray.shutdown()
-            for node in reversed(made.nodes):
-                made.kill(node)
+            for node in reversed(nodes.nodes):
+                nodes.kill(node)
             subprocess.run(["rm", "-rf", str(short)], check=True)

@@ -50,21 +50,21 @@ def equal(model, path, pictures):
 
 
 def test_a_thousand_digits_from_pixels_to_labels():
-    learnt, asked = datasets.load("digits", "test"), datasets.load("digits", "train")
+    learnt, queries = datasets.load("digits", "test"), datasets.load("digits", "train")
     model = Imprinter("tinynet", threads=1).fit(([learnt.inputs[i] for i in range(200)], learnt.labels[:200]))
     model.save("m.imprint")
-    made = export_file("m.imprint", "m.onnx")
-    assert made.backbone == "tinynet"
-    equal(model, made.path, [asked.inputs[i] for i in range(1000)])
+    exported = export_file("m.imprint", "m.onnx")
+    assert exported.backbone == "tinynet"
+    equal(model, exported.path, [queries.inputs[i] for i in range(1000)])
 
 
 @pytest.mark.shared
 def test_a_thousand_clothes_from_pixels_to_labels(shared_folder):
     with np.load(shared_folder / "data" / "fashionmnist.npz") as pack:
         learnt = pack["train_images"][:200], pack["train_labels"][:200]
-        asked = pack["test_images"][:1000]
+        queries = pack["test_images"][:1000]
     model = Imprinter("tinynet", threads=1).fit((list(learnt[0]), learnt[1]))
-    equal(model, export(model, "m.onnx").path, list(asked))
+    equal(model, export(model, "m.onnx").path, list(queries))
 
 
 @pytest.mark.shared
@@ -110,10 +110,10 @@ def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys)
 def test_the_command(photos, network, capsys):
     capsys.readouterr()
     assert main(["export", "m.imprint", "--to", "onnx", "--head-only", "-o", "head.onnx", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["file"], found["backbone"]) == ("head.onnx", None)
-    assert found["classes"][0] == "digit 0"
-    assert found["bytes"] == Path("head.onnx").stat().st_size
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["file"], printed["backbone"]) == ("head.onnx", None)
+    assert printed["classes"][0] == "digit 0"
+    assert printed["bytes"] == Path("head.onnx").stat().st_size
     assert main(["export", "m.imprint", "--to", "onnx"]) == 0
     assert capsys.readouterr().err.startswith(f"m.onnx: {network} and the head, 10 classes, ")
     for to, name in (("torch", "m.safetensors"), ("numpy", "m.npz")):

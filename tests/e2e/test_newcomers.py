@@ -47,8 +47,8 @@ def installed(built, tmp_path_factory) -> dict[str, str]:
     paths = dict.fromkeys(sysconfig.get_paths()[key] for key in ("purelib", "platlib"))
     (packages / "tests.pth").write_text("\n".join(paths) + "\n")
     (packages / "sitecustomize.py").write_text("import sys\nsys.modules['numba'] = None\n")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
-    return {**kept, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
+    return {**environment, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def place(installed, tmp_path) -> dict:
 
 
 def test_imprint_is_imported_from_the_wheel(place):
-    found = call("python", "-c", "import imprint; print(imprint.__file__)", **place)
-    assert found.startswith(str(Path(place["env"]["PATH"].split(os.pathsep)[0]).parent))
+    path = call("python", "-c", "import imprint; print(imprint.__file__)", **place)
+    assert path.startswith(str(Path(place["env"]["PATH"].split(os.pathsep)[0]).parent))
     assert call("imprint", "--version", **place).startswith("imprint ")
 
 

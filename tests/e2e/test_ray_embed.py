@@ -55,18 +55,18 @@ def store_bytes(folder):
 def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path):
     with start(tmp_path / "one machine", tmp_path / "log0", "local") as child:
         assert child.wait(120) == 0
-    store, kept = tmp_path / "cluster", 0
+    store, stored = tmp_path / "cluster", 0
 
     for engine in ("local", "ray"):  # the second continues where the first stopped
-        log, before = tmp_path / f"log of {engine}", kept
+        log, before = tmp_path / f"log of {engine}", stored
         with start(store, log, engine) as child:
             wait_for(40 if engine == "local" else 60, log, child)
             child.kill()
             assert child.wait(60) == -signal.SIGKILL
         (journal,) = store.glob("*.partial/journal.sqlite")
         with closing(sqlite3.connect(journal)) as database:
-            ((kept,),) = database.execute("SELECT count(*) - 1 FROM batches")  # row 0 is the identity
-        assert kept - before >= (40 - AHEAD if engine == "local" else 60 - IN_FLIGHT)
+            ((stored,),) = database.execute("SELECT count(*) - 1 FROM batches")  # row 0 is the identity
+        assert stored - before >= (40 - AHEAD if engine == "local" else 60 - IN_FLIGHT)
         finished = {digest for digest, _ in lines(tmp_path / "log0")[:before]}
         assert not finished & {digest for digest, _ in lines(log)}
 
@@ -78,8 +78,8 @@ def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path
     second = lines(tmp_path / "log2")
     assert {int(session) for _, session in second} == {node.pid for node in cluster.nodes}
     digests = [digest for digest, _ in second]
-    assert set(digests) == {digest for digest, _ in lines(tmp_path / "log0")[kept:]}  # not stored before
-    assert len(digests) <= BATCHES - kept + AHEAD  # only the batches of the killed node are repeated
+    assert set(digests) == {digest for digest, _ in lines(tmp_path / "log0")[stored:]}  # not stored before
+    assert len(digests) <= BATCHES - stored + AHEAD  # only the batches of the killed node are repeated
 
 
 @pytest.mark.filterwarnings("default")  # warnings of ray

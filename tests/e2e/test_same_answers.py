@@ -62,8 +62,8 @@ def test_embeddings(digits, tmp_path, aggregator):
     np.testing.assert_allclose(answers["known"], known, **CLOSE)
 
     np.save(tmp_path / "queries.npy", Q)
-    told = terminal(tmp_path / "m.imprint", tmp_path / "queries.npy", tmp_path, len(model.classes_))
-    agree(told, model.classes_, P, known)
+    printed = terminal(tmp_path / "m.imprint", tmp_path / "queries.npy", tmp_path, len(model.classes_))
+    agree(printed, model.classes_, P, known)
 
 
 def test_texts(mails, tmp_path):
@@ -95,11 +95,11 @@ def terminal(model, data, folder, classes):
     return json.loads(out.read_text())
 
 
-def agree(told, classes, P, known):
+def agree(printed, classes, P, known):
     """Assert that the probabilities and p-values in the terminal output agree with the expected ones."""
     place = {str(label): c for c, label in enumerate(classes.tolist())}
-    assert len(told) == len(P)
-    for answer, row, p_value in zip(told, P, known):
+    assert len(printed) == len(P)
+    for answer, row, p_value in zip(printed, P, known):
         for guess in answer["top"]:
             assert guess["probability"] == pytest.approx(row[place[guess["label"]]], abs=1e-6)
         assert answer["known"] == pytest.approx(p_value, abs=1e-6)

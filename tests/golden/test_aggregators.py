@@ -44,8 +44,8 @@ def test_nearest_by_inverse_distance(metric, m):
         near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(P.weights, P.labels))[:m]
         for distance, y in near:
             want[i, y] += 1 / (distance + 1e-10)
-    found = scores(f"nearest(m={m}, metric={metric!r})", Q, P)
-    np.testing.assert_allclose(found, want / want.sum(axis=1, keepdims=True), rtol=1e-7)
+    ours = scores(f"nearest(m={m}, metric={metric!r})", Q, P)
+    np.testing.assert_allclose(ours, want / want.sum(axis=1, keepdims=True), rtol=1e-7)
 
 
 @pytest.mark.parametrize("m", [1, 2, 4, 7])

@@ -134,10 +134,10 @@ def test_k_least_squares_solves_jointly_over_clusters():
     M = np.stack([c.mean(axis=0) for c in clusters])
     W = M @ np.linalg.inv(H.T @ H / len(H) + reg * np.eye(4)) / len(clusters)
     g = generators.family.resolve(f"k_least_squares(k={k}, reg={reg})")
-    found = np.concatenate(g.proxies([g.summarise(x, class_rng(0, label)) for label, x in enumerate(groups)]))
-    assert len(found) == len(W)
+    proxies = np.concatenate(g.proxies([g.summarise(x, class_rng(0, label)) for label, x in enumerate(groups)]))
+    assert len(proxies) == len(W)
     for w in W:  # clusters may be in any order
-        assert np.abs(found - w).max(axis=1).min() < 1e-8
+        assert np.abs(proxies - w).max(axis=1).min() < 1e-8
 
 
 @pytest.mark.parametrize(("one", "other"), [("kmeans(k=1)", "mean"), ("k_least_squares(k=1)", "least_squares")])
@@ -170,5 +170,5 @@ def test_mass_and_spread_of_extended_kmeans_include_all_rows():
     home = np.concatenate([nearest(old["rows"], centres)[nearest(X, old["rows"])], nearest(more, centres)])
     everything = np.concatenate([X, more])
     assert np.array_equal(new["mass"], np.bincount(home, minlength=3))
-    own = [((everything[home == j] - centres[j]) ** 2).sum(axis=1).mean() for j in range(3)]
-    np.testing.assert_allclose(new["spread"], own, rtol=1e-9)
+    expected = [((everything[home == j] - centres[j]) ** 2).sum(axis=1).mean() for j in range(3)]
+    np.testing.assert_allclose(new["spread"], expected, rtol=1e-9)

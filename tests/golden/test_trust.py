@@ -11,15 +11,15 @@ from benchmarks.calibration import DATASETS, FIRST_DRAW, FOUR, OTHERS, PACKS, au
 def test_estimates_agree_with_measurements_on_real_embeddings(shared_folder):
     """Seven of ten classes, 100 rows each, fifteen packs."""
     folder = shared_folder / "embeddings" / "subset"
-    found = {pack: claims(task(folder, pack, rows=100, draw=FIRST_DRAW)) for pack in PACKS}
-    mean = {name: np.mean([values[name] for values in found.values()]) for name in found[PACKS[0]]}
+    by_pack = {pack: claims(task(folder, pack, rows=100, draw=FIRST_DRAW)) for pack in PACKS}
+    mean = {name: np.mean([values[name] for values in by_pack.values()]) for name in by_pack[PACKS[0]]}
     assert mean["error"] <= 2.5
     assert mean["error"] < mean["error before"]
     assert abs(mean["expected"] - mean["true"]) <= 1.5
     assert mean["apart"] <= 2.5  # standard errors: 1.4 for 700 predictions, 0.8 for 2,100 new rows
     assert 3.5 <= mean["known refused"] <= 6.5
-    assert all(1 <= values["known refused"] <= 10 for values in found.values())
-    assert np.mean([values["auroc"] for pack, values in found.items() if pack.startswith(FOUR)]) >= 78
+    assert all(1 <= values["known refused"] <= 10 for values in by_pack.values())
+    assert np.mean([values["auroc"] for pack, values in by_pack.items() if pack.startswith(FOUR)]) >= 78
 
 
 @pytest.mark.shared

@@ -24,12 +24,12 @@ def sources(*patterns: str) -> list[Path]:
 
 def test_install_messages_come_from_one_module():
     """All install messages come from `core.extras`, and none names the distribution of another project."""
-    found = {}
+    messages = {}
     for path in sources("src/**/*.py"):
         lines = [line for line in path.read_text().splitlines() if SENTENCE.search(line)]
         if lines:
-            found[path.relative_to(ROOT).as_posix()] = lines
-    assert list(found) == [HOME], found
+            messages[path.relative_to(ROOT).as_posix()] = lines
+    assert list(messages) == [HOME], messages
 
 
 def test_pages_name_the_right_distribution():
@@ -45,9 +45,9 @@ def test_the_distribution_and_its_extras():
     assert project["scripts"] == {"imprint": "imprint.cli:main"}
     optional = project["optional-dependencies"]
     assert set(extras.EXTRA_MODULES) <= set(optional)
-    own = [d for group in optional.values() for d in group if d.startswith(("imprint", extras.DISTRIBUTION))]
-    assert own
-    assert all(d.startswith(f"{extras.DISTRIBUTION}[") for d in own)
+    imprint_extras = [d for group in optional.values() for d in group if d.startswith(("imprint", extras.DISTRIBUTION))]
+    assert imprint_extras
+    assert all(d.startswith(f"{extras.DISTRIBUTION}[") for d in imprint_extras)
 
 
 def test_a_missing_extra_is_one_sentence():

@@ -116,10 +116,10 @@ def test_embed_writes_a_folder_without_a_test_split(imprint, photos):
 def test_collapse_measures_what_the_library_measures(imprint, photos):
     from imprint.collapse import nc1
 
-    found = json.loads(imprint("collapse", photos, "-b", "raw", "--json").out)
+    printed = json.loads(imprint("collapse", photos, "-b", "raw", "--json").out)
     rows = Imprinter("raw").embed(photos)
-    assert found["nc1"] == pytest.approx(nc1(rows.X, rows.y))
-    assert found["rows"] == 15
+    assert printed["nc1"] == pytest.approx(nc1(rows.X, rows.y))
+    assert printed["rows"] == 15
     assert "nc1" in imprint("collapse", photos, "-b", "raw").out
 
 
@@ -131,10 +131,10 @@ def test_collapse_names_the_backbone_that_it_chose(imprint, photos, monkeypatch,
 
 
 def test_list_names_every_component(imprint):
-    found = {kind["name"]: kind["members"] for kind in json.loads(imprint("list", "--json").out)}
-    assert "kmeans" in found["generators"]
-    assert "digits" in found["datasets"]
-    assert all(name in imprint("list").out for names in found.values() for name in names)
+    members = {kind["name"]: kind["members"] for kind in json.loads(imprint("list", "--json").out)}
+    assert "kmeans" in members["generators"]
+    assert "digits" in members["datasets"]
+    assert all(name in imprint("list").out for names in members.values() for name in names)
 
 
 def test_rows_without_a_name_are_called_after_their_file(imprint, tmp_path):
@@ -172,13 +172,13 @@ def test_list(imprint, what, some):
 def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_path):
     done = imprint("demo", "--out", tmp_path / "out", "--seeds", 2, "--json")
     assert done.code == 0
-    found = json.loads(done.out)
-    accuracy = {r["name"]: r["accuracy"]["all"] for r in found["recipes"]}
+    printed = json.loads(done.out)
+    accuracy = {r["name"]: r["accuracy"]["all"] for r in printed["recipes"]}
     assert len(accuracy) == 6
     assert accuracy["kernel"] > accuracy["imprint2025"] > accuracy["qi2018"] > accuracy["hosoda2024"] > 0.3
-    assert found["instances"] == 8
-    assert found["knowledge"]["forgets_exactly"]
-    assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
+    assert printed["instances"] == 8
+    assert printed["knowledge"]["forgets_exactly"]
+    assert printed["knowledge"]["refused_unknown"] > 3 * printed["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/svg+xml") == 4  # three figures and the icon
     assert "http" not in page.replace("http://www.w3.org", ""), "the page loads nothing from elsewhere"
@@ -214,8 +214,8 @@ def test_the_module_is_the_command(start, finish):
 def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
     done = imprint("fit", photos, "-o", "m.imprint", "--backbone", "tinynet", "--keep-head")
     assert "m.imprint: 203 classes" in done.err
-    kept = Imprinter.load("m.imprint")
-    assert {"goldfish", "dark"} <= {*kept.classes_.tolist()}
+    model = Imprinter.load("m.imprint")
+    assert {"goldfish", "dark"} <= {*model.classes_.tolist()}
     answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
     assert len(answers) == 15
     assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and a["known"] is None for a in answers)

@@ -39,8 +39,8 @@ def test_evaluate_counts_and_names_mistakes(imprint, model, paint, tmp_path):
     shutil.move(data / "dark" / "50.png", data / "light" / "wrong.png")
     done = imprint("evaluate", model, data, "--json", "--page", "page.html")
     assert done.code == 0
-    found = json.loads(done.out)
-    assert list(found) == [
+    printed = json.loads(done.out)
+    assert list(printed) == [
         "accuracy",
         "balanced_accuracy",
         "rows",
@@ -51,12 +51,12 @@ def test_evaluate_counts_and_names_mistakes(imprint, model, paint, tmp_path):
         "mistakes",
         "unreadable",
     ]
-    assert (found["rows"], found["classes"]) == (6, ["dark", "light", "middle"])
-    assert found["confusion"] == [[2, 0, 0], [1, 3, 0], [0, 0, 0]]
-    assert found["accuracy"] == 5 / 6
-    assert found["balanced_accuracy"] == (1 + 3 / 4) / 2
-    assert found["per_class"][2] == {"label": "middle", "rows": 0, "recall": None, "precision": None}
-    (mistake,) = found["mistakes"]
+    assert (printed["rows"], printed["classes"]) == (6, ["dark", "light", "middle"])
+    assert printed["confusion"] == [[2, 0, 0], [1, 3, 0], [0, 0, 0]]
+    assert printed["accuracy"] == 5 / 6
+    assert printed["balanced_accuracy"] == (1 + 3 / 4) / 2
+    assert printed["per_class"][2] == {"label": "middle", "rows": 0, "recall": None, "precision": None}
+    (mistake,) = printed["mistakes"]
     assert list(mistake) == ["path", "label", "predicted", "probability"]
     assert mistake["path"] == str(data / "light" / "wrong.png")
     assert (mistake["label"], mistake["predicted"]) == ("light", "dark")
@@ -75,8 +75,8 @@ def test_evaluate_takes_the_test_part_and_shows_what_decided(imprint, tmp_path):
     draw(data / "test", ["across", "down"], n=2, first=70)
     shutil.copy(data / "test" / "across" / "70.png", data / "test" / "down" / "odd.png")
     assert imprint("fit", data, "-o", "m.imprint", *RAW).code == 0
-    found = json.loads(imprint("evaluate", "m.imprint", data, "--json", "--page", "page.html").out)
-    assert found["rows"] == 5
+    printed = json.loads(imprint("evaluate", "m.imprint", data, "--json", "--page", "page.html").out)
+    assert printed["rows"] == 5
     page = held(tmp_path / "page.html")
     reason = page["items"][str(page["mistakes"][0])]["because"]
     assert reason["name"].startswith("across/")
@@ -139,14 +139,14 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     copy = shutil.copy(data / "aslant" / "5.png", data / "aslant" / "copy.png")
     done = imprint("check", data, *RAW, "--json", "--page", "page.html")
     assert done.code == 0
-    found = json.loads(done.out)
-    assert list(found) == ["mislabelled", "duplicates", "outliers", "unreadable"]
-    (suspect,) = found["mislabelled"]
+    printed = json.loads(done.out)
+    assert list(printed) == ["mislabelled", "duplicates", "outliers", "unreadable"]
+    (suspect,) = printed["mislabelled"]
     assert list(suspect) == ["path", "label", "suggested", "probability", "score"]
     assert (suspect["path"], suspect["label"], suspect["suggested"]) == (str(wrong), "down", "across")
-    assert found["duplicates"] == [[str(data / "aslant" / "5.png"), str(copy)]]
+    assert printed["duplicates"] == [[str(data / "aslant" / "5.png"), str(copy)]]
     page = held(tmp_path / "page.html")
-    assert page["totals"] == [1, 1, len(found["outliers"]), 0]
+    assert page["totals"] == [1, 1, len(printed["outliers"]), 0]
     assert all("picture" in page["items"][str(i)] for i in page["duplicates"][0]["items"])
     shown = imprint("check", data, *RAW).out
     assert "Labels to check: 1, the highest score first" in shown
@@ -187,8 +187,8 @@ def test_check_compares_both_parts(imprint, tmp_path):
     draw(data / "train", ["across", "down"])
     draw(data / "test", ["across", "down"], n=2, first=70)
     shutil.copy(data / "train" / "across" / "1.png", data / "test" / "across" / "leak.png")
-    found = json.loads(imprint("check", data, *RAW, "--json").out)
-    assert found["duplicates"] == [
+    printed = json.loads(imprint("check", data, *RAW, "--json").out)
+    assert printed["duplicates"] == [
         [str(data / "train" / "across" / "1.png"), str(data / "test" / "across" / "leak.png")]
     ]
 
@@ -199,8 +199,8 @@ def test_tables_of_embeddings(imprint, tmp_path):
     lines = ["label," + ",".join(f"x{i}" for i in range(6))]
     lines += [f"{label}," + ",".join(f"{v:.6f}" for v in row) for label, row in zip(y, X)]
     (tmp_path / "rows.csv").write_text("\n".join([*lines, lines[7]]) + "\n")
-    found = json.loads(imprint("check", "rows.csv", "--json", "--page", "c.html").out)
-    assert found["duplicates"] == [["rows.csv, row 8", "rows.csv, row 42"]]
+    printed = json.loads(imprint("check", "rows.csv", "--json", "--page", "c.html").out)
+    assert printed["duplicates"] == [["rows.csv, row 8", "rows.csv, row 42"]]
     assert imprint("fit", "rows.csv", "-o", "m.imprint").code == 0
     assert json.loads(imprint("evaluate", "m.imprint", "rows.csv", "--json", "--page", "e.html").out)["rows"] == 41
 

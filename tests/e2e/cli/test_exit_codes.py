@@ -88,10 +88,10 @@ def kept(place):
 
 def test_every_command_is_tested():
     """COMMANDS, which the other tests use, contains every command and sub-command that exists."""
-    found = set()
+    commands = set()
     for name in SUMMARIES:
-        found |= {f"{name} {inner}" for inner in getattr(load_command(name), "commands", {})} or {name}
-    assert found == set(COMMANDS)
+        commands |= {f"{name} {inner}" for inner in getattr(load_command(name), "commands", {})} or {name}
+    assert commands == set(COMMANDS)
 
 
 def test_help_lists_the_first_sentence_of_every_command():

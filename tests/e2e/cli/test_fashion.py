@@ -22,8 +22,8 @@ def clothes(shared_folder, tmp_path):
     with np.load(shared_folder / "data" / "fashionmnist.npz") as pack:
         train, test = ((pack[f"{s}_images"], pack[f"{s}_labels"]) for s in ("train", "test"))
     for c, name in enumerate(NAMES):
-        own = np.flatnonzero(train[1] == c)
-        save(tmp_path / ("first" if c < 8 else "rest") / name, train[0][own[:25]])
+        rows = np.flatnonzero(train[1] == c)
+        save(tmp_path / ("first" if c < 8 else "rest") / name, train[0][rows[:25]])
         save(tmp_path / "test" / name, test[0][np.flatnonzero(test[1] == c)[:20]])
     save(tmp_path / "rest" / "tshirt", train[0][np.flatnonzero(train[1] == 0)[25:35]])
     return tmp_path

@@ -194,8 +194,8 @@ def test_names_are_printed_as_they_are(imprint, paint, tmp_path):
     (photos / "light").rename(photos / "[red]")
     done = imprint("fit", photos, "-o", "m:cat:.imprint", *RAW)
     assert "Next: imprint predict m:cat:.imprint PICTURE" in done.err
-    found = imprint("predict", "m:cat:.imprint", photos).out
-    assert all(f"{label}/0.png" in found for label in (":cat:", "[red]"))
+    printed = imprint("predict", "m:cat:.imprint", photos).out
+    assert all(f"{label}/0.png" in printed for label in (":cat:", "[red]"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX only")

@@ -23,12 +23,12 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     assert "Qi et al." in first.out
     again = json.loads(imprint(*words, "--json").out)
     assert (again["computed"], again["experiments"]) == (0, 5 * 8 * 3)
-    made = json.loads(imprint("study", "report", tmp_path / "out", "--to", tmp_path / "page", "--json").out)
-    own = [c["verdict"] for c in made["claims"] if c["study"] == "table1"]
-    assert own[0] == own[2] == "not testable here"  # eight instances are too few for ten significant pairs
-    assert own[1] in {"holds", "does not hold"}
-    assert own[3] == "not testable here"  # on these packs the oracle is no better than one mean per class
-    assert {c["study"] for c in made["claims"]} == {"table1"}  # claims of other studies are not listed
+    report = json.loads(imprint("study", "report", tmp_path / "out", "--to", tmp_path / "page", "--json").out)
+    verdicts = [c["verdict"] for c in report["claims"] if c["study"] == "table1"]
+    assert verdicts[0] == verdicts[2] == "not testable here"  # eight instances are too few for ten significant pairs
+    assert verdicts[1] in {"holds", "does not hold"}
+    assert verdicts[3] == "not testable here"  # on these packs the oracle is no better than one mean per class
+    assert {c["study"] for c in report["claims"]} == {"table1"}  # claims of other studies are not listed
     text = (tmp_path / "page" / "results.md").read_text()
     assert "# Table 1 of the paper" in text
     assert "paper/all" not in text
@@ -39,8 +39,8 @@ def test_several_runs_make_one_page(imprint, packs, tmp_path):
     for name in ("one", "two"):
         words = ["--embeddings", packs, "--backbones", name, "--out", tmp_path / name, "--workers", 1]
         assert imprint("study", "run", "paper/norm_post", *words).code == 0
-    made = imprint("study", "report", tmp_path / "one", tmp_path / "two", "--to", tmp_path / "page")
-    assert f"the results on {packs.name} 2 support" in made.err
+    report = imprint("study", "report", tmp_path / "one", tmp_path / "two", "--to", tmp_path / "page")
+    assert f"the results on {packs.name} 2 support" in report.err
     page = (tmp_path / "page" / "results.html").read_text()
     assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need the same experiments
     (tmp_path / "none").mkdir()
@@ -49,8 +49,8 @@ def test_several_runs_make_one_page(imprint, packs, tmp_path):
 
 
 def test_a_dry_run_counts(imprint, packs):
-    found = json.loads(imprint("study", "run", "paper/table1", "--embeddings", packs, "--dry", "--json").out)
-    assert found["experiments"] == found["to_do"] == 5 * 8 * 3
+    printed = json.loads(imprint("study", "run", "paper/table1", "--embeddings", packs, "--dry", "--json").out)
+    assert printed["experiments"] == printed["to_do"] == 5 * 8 * 3
 
 
 @pytest.mark.parametrize(

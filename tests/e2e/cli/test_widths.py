@@ -28,10 +28,10 @@ def rows_printed(monkeypatch, width, *args, **options):
         for name, value in (("COLUMNS", str(width)), ("TERM", "xterm"), ("NO_COLOR", "1")):
             patch.setenv(name, value)
         terminal.table(*args, **options)
-    found = stream.getvalue().splitlines()
-    assert max(cell_len(line.rstrip()) for line in found) <= width
+    lines = stream.getvalue().splitlines()
+    assert max(cell_len(line.rstrip()) for line in lines) <= width
     assert "\x1b" not in stream.getvalue()
-    return found
+    return lines
 
 
 @pytest.fixture(params=WIDTHS)

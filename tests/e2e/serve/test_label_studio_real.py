@@ -52,13 +52,13 @@ class Studio:
         """Retrieve predictions of the newest version: score and class by task number."""
         everything = {"selectedItems": {"all": True, "excluded": []}}
         self.ask("POST", f"/api/dm/actions?id=retrieve_tasks_predictions&project={project}", everything)
-        found = {}
+        by_task = {}
         for one in self.ask("GET", f"/api/predictions?project={project}"):
             version = int(one["model_version"].removeprefix("imprint-"))
-            found[one["task"]] = max(found.get(one["task"], (-1, 0, [])), (version, one["score"], one["result"]))
-        newest = max(version for version, _, _ in found.values())
+            by_task[one["task"]] = max(by_task.get(one["task"], (-1, 0, [])), (version, one["score"], one["result"]))
+        newest = max(version for version, _, _ in by_task.values())
         self.ask("PATCH", f"/api/projects/{project}", {"model_version": f"imprint-{newest}"})
-        return found
+        return by_task
 
 
 @pytest.fixture
@@ -75,17 +75,17 @@ def studio(tmp_path):
         words = [COMMAND, "start", "-b", "--port", port, *user]
         server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=tmp_path)
     try:
-        found = Studio(f"http://localhost:{port}")
+        client = Studio(f"http://localhost:{port}")
         deadline = time.monotonic() + 900
         while True:
             try:
-                found.ask("GET", "/api/projects")
+                client.ask("GET", "/api/projects")
                 break
             except (urllib.error.URLError, ConnectionError):
                 assert server.poll() is None, (tmp_path / "studio.log").read_text()[-2000:]
                 assert time.monotonic() < deadline
                 time.sleep(1)
-        yield found
+        yield client
     finally:
         server.terminate()
         server.wait()

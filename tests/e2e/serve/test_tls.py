@@ -15,8 +15,8 @@ def certificate(tmp_path):
         pytest.skip("needs openssl to make a certificate")
     paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
-    made = ("-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1])
-    subprocess.run(("openssl", "req", "-x509", *subject, *made), check=True, capture_output=True)
+    options = ("-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1])
+    subprocess.run(("openssl", "req", "-x509", *subject, *options), check=True, capture_output=True)
     return paths
 
 

@@ -32,8 +32,8 @@ def subset(backbone, name, split):
     pack = np.load(SHARED / f"data/{name}.npz")
     stored = np.load(SHARED / f"embeddings/subset/{backbone}-{name}.npz")
     rows = first_of_each_class(pack[f"{split}_labels"], PER_CLASS)
-    kept = first_of_each_class(stored[f"{split}_labels"], PER_CLASS)
-    return pack[f"{split}_images"][rows], stored[split][kept], stored["scale"], stored["offset"]
+    first = first_of_each_class(stored[f"{split}_labels"], PER_CLASS)
+    return pack[f"{split}_images"][rows], stored[split][first], stored["scale"], stored["offset"]
 
 
 @pytest.mark.parametrize(("name", "split"), [("mnist", "test"), ("fashionmnist", "train"), ("fashionmnist", "test")])

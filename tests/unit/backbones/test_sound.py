@@ -37,16 +37,16 @@ def write(path, samples, rate=SAMPLE_RATE, channels=1, bits=16):
 @pytest.mark.parametrize(("rate", "channels", "bits"), [(16000, 1, 16), (44100, 2, 16), (8000, 1, 8), (48000, 1, 32)])
 def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channels, bits):
     sound = modality("sound").read(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
-    found = resampled(*sound)
-    assert (found.dtype, len(found)) == (np.dtype(np.float32), SAMPLE_RATE // 2)
+    samples = resampled(*sound)
+    assert (samples.dtype, len(samples)) == (np.dtype(np.float32), SAMPLE_RATE // 2)
     middle = slice(SAMPLE_RATE // 8, SAMPLE_RATE // 2 - SAMPLE_RATE // 8)  # the resampling filter blurs both ends
-    np.testing.assert_allclose(found[middle], tone(0.5, SAMPLE_RATE)[middle], atol=0.02)
+    np.testing.assert_allclose(samples[middle], tone(0.5, SAMPLE_RATE)[middle], atol=0.02)
 
 
 def test_frequencies_above_half_the_rate_of_the_network_are_filtered_out():
-    kept, lost = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
-    assert np.abs(kept).max() > 0.45
-    assert np.abs(lost[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # otherwise it would alias to 5,000 Hz
+    low, high = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
+    assert np.abs(low).max() > 0.45
+    assert np.abs(high[SAMPLE_RATE // 8 : -SAMPLE_RATE // 8]).max() < 0.01  # otherwise it would alias to 5,000 Hz
 
 
 @pytest.mark.parametrize("rate", [1, 999, 768_001, 2**32 - 1])
@@ -101,10 +101,10 @@ def test_an_embedding_is_the_values_of_the_layer_not_its_bytes(yamnet):
 @pytest.mark.shared
 def test_pitches_differ_more_than_recordings_of_one_pitch(yamnet):
     pitches, noise = (220.0, 440.0, 2000.0), np.random.default_rng(0)
-    heard = [(p, tone(1, SAMPLE_RATE, p) + noise.normal(0, 0.01, SAMPLE_RATE)) for p in pitches for _ in range(2)]
-    out = yamnet.embed([yamnet.prepare(x.astype(np.float32)) for _, x in heard])
+    tones = [(p, tone(1, SAMPLE_RATE, p) + noise.normal(0, 0.01, SAMPLE_RATE)) for p in pitches for _ in range(2)]
+    out = yamnet.embed([yamnet.prepare(x.astype(np.float32)) for _, x in tones])
     far = np.linalg.norm(out[:, None] - out[None], axis=2)
-    assert all(np.argsort(far[i])[1] == i ^ 1 for i in range(len(heard)))
+    assert all(np.argsort(far[i])[1] == i ^ 1 for i in range(len(tones)))
 
 
 @pytest.mark.shared

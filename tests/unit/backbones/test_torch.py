@@ -147,23 +147,23 @@ def test_weights_in_the_cache_are_checked_and_used(torchvision, hub, monkeypatch
 def test_by_its_name_in_torchvision_a_network_has_the_same_record(torchvision, name):
     from imprint.backbones.adapters import torchvision as adapter
 
-    found, ours = adapter.describe(name), record(name)
-    assert found.name == f"torchvision:{name}"
+    described, ours = adapter.describe(name), record(name)
+    assert described.name == f"torchvision:{name}"
     for key in ("width", "preprocess", "file", "source", "top1", "licence", "pretraining"):
-        assert getattr(found, key) == getattr(ours, key), key
-    assert ours.sha256.startswith(found.sha256)
+        assert getattr(described, key) == getattr(ours, key), key
+    assert ours.sha256.startswith(described.sha256)
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "efficientnet_b0"])
 def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, rng, name):
     from imprint.backbones.adapters import torchvision as adapter
 
-    told = adapter.describe(name)
-    monkeypatch.setattr(adapter, "describe", lambda name: replace(told, sha256=None))
-    network, seen = adapter.architecture(told.name), []
+    described = adapter.describe(name)
+    monkeypatch.setattr(adapter, "describe", lambda name: replace(described, sha256=None))
+    network, seen = adapter.architecture(described.name), []
     network.load_state_dict(random_state(network), assign=True)
     hub.mkdir(parents=True)
-    torch.save(network.state_dict(), hub / told.file)
+    torch.save(network.state_dict(), hub / described.file)
     network.classifier[-1].register_forward_hook(lambda module, given, out: seen.append(given[0].detach().numpy()))
     backbone = load(f"torchvision:{name}", threads=1)
     x = np.stack([backbone.prepare(p) for p in rng.integers(0, 256, (2, 40, 50, 3), dtype=np.uint8)])

@@ -162,11 +162,11 @@ def test_estimates_agree_with_measurements(aggregator):
     X, y, Q = blobs([150] * 6, apart=0.8)
     clf = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), calibrate=True, random_state=0).fit(X, y)
     plain = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), random_state=0).fit(X, y)
-    truth, own = clf.score(Q, y), np.unique(y, return_inverse=True)[1]
+    truth, codes = clf.score(Q, y), np.unique(y, return_inverse=True)[1]
     low, high = clf.expected_interval_
     assert low < clf.expected_accuracy_ < high
     assert low < truth < high
-    assert calibration_error(clf.predict_proba(Q), own) < min(0.06, calibration_error(plain.predict_proba(Q), own))
+    assert calibration_error(clf.predict_proba(Q), codes) < min(0.06, calibration_error(plain.predict_proba(Q), codes))
     assert np.array_equal(clf.predict(Q), plain.predict(Q))
     p = clf.known(Q)
     assert p.min() > 0
@@ -337,7 +337,7 @@ def test_temperature_and_floor_have_the_largest_posterior():
     """Compared with a grid search over temperature and floor."""
     X, y, _ = blobs([200] * 4, apart=0.5)
     answers = out_of_fold(Method.of(**KERNEL), 0, X, y)
-    found = calibrate(answers)
+    fitted = calibrate(answers)
 
     def loss(temperature, floor):
         P = answers.shares ** (1 / temperature)
@@ -347,7 +347,7 @@ def test_temperature_and_floor_have_the_largest_posterior():
         return -np.log(P[np.arange(len(P)), answers.true]).sum() - log_prior
 
     best = min(loss(t, f) for t in np.geomspace(0.2, 5, 60) for f in np.linspace(0.001, 0.5, 60))
-    assert loss(found.temperature, found.floor) <= best + 1e-3
+    assert loss(fitted.temperature, fitted.floor) <= best + 1e-3
 
 
 def test_folds_never_change():

@@ -75,8 +75,8 @@ def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
     ],
 )
 def test_each_kind_of_small_sample_has_its_own_warning(rows, labels, says):
-    told = sentences(lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels)))
-    assert any(says in sentence for sentence in told)
+    warned = sentences(lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels)))
+    assert any(says in sentence for sentence in warned)
 
 
 def test_few_rows_are_assessed_without_bias():

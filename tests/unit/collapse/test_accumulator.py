@@ -131,11 +131,11 @@ def test_classes_may_appear_late_and_labels_keep_their_order():
 
 def test_predictions_come_with_the_batches_of_the_second_pass():
     X, y = data()
-    said = np.random.default_rng(0).permutation(y)
+    predicted = np.random.default_rng(0).permutation(y)
     again = Accumulator().update(X, y).second_pass()
     for a in range(0, 900, 300):
-        again.update(X[a : a + 300], y[a : a + 300], said[a : a + 300])
-    assert again.result().nc4 == nc4(X, y, predictions=said)
+        again.update(X[a : a + 300], y[a : a + 300], predicted[a : a + 300])
+    assert again.result().nc4 == nc4(X, y, predictions=predicted)
 
 
 def refused(match, action):

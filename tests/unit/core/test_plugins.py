@@ -79,8 +79,8 @@ def test_an_entry_point_is_a_component_like_any_other(site, tmp_path):
     assert back.generator == "last(k=1)"
     assert np.array_equal(back.predict(X), clf.predict(X))
     assert back.partial_fit(X[:2], ["d", "d"]).forget("a").classes_.tolist() == ["b", "c", "d"]
-    own = ImprintClassifier(generator=load_from("mygen", "Last")(k=1), aggregator="max", random_state=0).fit(X, Y)
-    own.save(tmp_path / "same")
+    direct = ImprintClassifier(generator=load_from("mygen", "Last")(k=1), aggregator="max", random_state=0).fit(X, Y)
+    direct.save(tmp_path / "same")
     assert (tmp_path / "same").read_bytes() == (tmp_path / "m").read_bytes()
     listed = subprocess.run(
         [sys.executable, "-m", "imprint", "list", "generators", "--json"],
@@ -105,9 +105,9 @@ def test_a_class_may_be_registered_by_another_module_than_its_own(site, tmp_path
 def test_a_file_called_mean_is_not_the_builtin_mean(site, tmp_path, points):
     """Unregistered, or registered under a name in use: the built-in component is used, `save` refuses the other."""
     site(points, mean=GENERATOR.format(name="Mean"))
-    own = load_from("mean", "Mean")(k=1)
+    foreign = load_from("mean", "Mean")(k=1)
     assert generators.family.load("mean").__module__ == "imprint.generators.mean"
-    clf = ImprintClassifier(generator=own, aggregator="max").fit(X, Y)
+    clf = ImprintClassifier(generator=foreign, aggregator="max").fit(X, Y)
     assert np.array_equal(clf.proxies_.weights[0], ImprintClassifier(generator="all").fit(X, Y).proxies_.weights[3])
     says = (
         r"^save: Mean is not a registered generator, so a file cannot name it; give its package the entry point "

@@ -90,4 +90,4 @@ def test_no_damage_raises_a_raw_error(tmp_path, name):
         except ImprintError as e:
             refused.append(str(e))
     assert len(refused) > 20
-    assert not [said for said in refused if "\n" in said or len(said) > 400]
+    assert not [message for message in refused if "\n" in message or len(message) > 400]

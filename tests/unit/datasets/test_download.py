@@ -32,10 +32,10 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
-        wanted = self.headers.get("Range")
-        server.asked.append(wanted)
-        start = int(wanted[6:-1]) if wanted and server.ranges else 0
-        if server.status or (wanted and server.ranges and start >= len(server.content)):
+        requested = self.headers.get("Range")
+        server.asked.append(requested)
+        start = int(requested[6:-1]) if requested and server.ranges else 0
+        if server.status or (requested and server.ranges and start >= len(server.content)):
             self.send_error(server.status or 416)
             return
         if server.redirect:
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", server.redirect)
             self.end_headers()
             return
-        self.send_response(206 if wanted and server.ranges else 200)
+        self.send_response(206 if requested and server.ranges else 200)
         self.send_header("Content-Length", server.length or str(len(server.content) - start))
         self.end_headers()
         body = server.content[start:]
@@ -74,11 +74,11 @@ def source(server, content=CONTENT, **changes):
 
 
 def test_a_file_is_downloaded_completely_with_progress(server, tmp_path):
-    heard = []
-    path = fetch(source(server), tmp_path / "new" / "folder", lambda *a: heard.append(a))
+    progress = []
+    path = fetch(source(server), tmp_path / "new" / "folder", lambda *a: progress.append(a))
     assert path.read_bytes() == CONTENT
-    assert heard[-1] == ("file.bin", len(CONTENT), len(CONTENT))
-    assert [h[1] for h in heard] == sorted({h[1] for h in heard})
+    assert progress[-1] == ("file.bin", len(CONTENT), len(CONTENT))
+    assert [h[1] for h in progress] == sorted({h[1] for h in progress})
     assert not list(path.parent.glob("*.part"))
     assert fetch(source(server), path.parent) == path
     assert len(server.asked) == 1

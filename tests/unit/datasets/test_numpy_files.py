@@ -42,10 +42,10 @@ def test_labels_are_in_a_separate_file(matrix, tmp_path, name):
 def test_numbers_become_float32(matrix, kind):
     given = (X * 10).astype(kind)
     np.save(matrix, given)
-    found = load(str(matrix), labelled=False)
-    assert found.inputs.dtype == np.float32
-    np.testing.assert_array_equal(found.inputs, given.astype(np.float32))
-    assert len(found.labels) == 0
+    split = load(str(matrix), labelled=False)
+    assert split.inputs.dtype == np.float32
+    np.testing.assert_array_equal(split.inputs, given.astype(np.float32))
+    assert len(split.labels) == 0
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_600_flipped_bits_are_noticed_or_have_no_effect(tmp_path, make):
         split = load(path)
         return np.asarray(split.inputs).tobytes(), split.labels.tolist(), list(split.names), split.parts
 
-    whole, content, draw, said = read(), path.read_bytes(), np.random.default_rng(0), []
+    whole, content, draw, messages = read(), path.read_bytes(), np.random.default_rng(0), []
     listed = content.index(b"PK\1\2")
     for first in (0, listed):
         for bit in draw.integers(8 * first, 8 * len(content), size=300).tolist():
@@ -125,9 +125,9 @@ def test_600_flipped_bits_are_noticed_or_have_no_effect(tmp_path, make):
             try:
                 assert read() == whole, bit
             except FileError as e:
-                said.append(str(e))
-    assert len(said) > 200
-    assert not any("\n" in sentence for sentence in said)
+                messages.append(str(e))
+    assert len(messages) > 200
+    assert not any("\n" in sentence for sentence in messages)
 
 
 def test_other_files_are_refused(tmp_path):

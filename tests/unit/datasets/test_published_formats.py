@@ -100,10 +100,10 @@ def written(folder, files):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_published_files_become_images_and_labels(name, tmp_path):
-    files, wanted = published(name)
+    files, expected = published(name)
     assert set(files) == {s.file for s in datasets.record(name).sources}
     paths = written(tmp_path, files)
-    for split, (images, labels) in wanted.items():
+    for split, (images, labels) in expected.items():
         read = READERS[name](paths, split)
         np.testing.assert_array_equal(read[0], images)
         np.testing.assert_array_equal(read[1], labels)
@@ -121,16 +121,16 @@ def trusted(name, files, monkeypatch):
 @pytest.mark.parametrize("name", PACKED)
 def test_files_put_in_place_are_converted_once(name, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
-    files, wanted = published(name)
+    files, expected = published(name)
     trusted(name, files, monkeypatch)
     raw = written(tmp_path / "data" / "raw" / name, files)
     first = datasets.load(name, "train")
-    np.testing.assert_array_equal(first.inputs, wanted["train"][0])
-    np.testing.assert_array_equal(first.labels, wanted["train"][1])
+    np.testing.assert_array_equal(first.inputs, expected["train"][0])
+    np.testing.assert_array_equal(first.labels, expected["train"][1])
     for path in raw.values():
         path.unlink()
     test = datasets.load(name, "test")  # only from the pack
-    np.testing.assert_array_equal(test.inputs, wanted["test"][0])
+    np.testing.assert_array_equal(test.inputs, expected["test"][0])
     assert test.names[3] == f"{name}/test/3"
     assert [p.name for p in (tmp_path / "data").iterdir() if p.is_file()] == [f"{name}.npz"]
 

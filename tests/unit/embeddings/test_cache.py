@@ -59,12 +59,12 @@ def test_only_new_pictures_are_embedded_after_moves_and_renames(photos, make_bac
     Image.new("RGB", (4, 4), "red").save(moved / "new.png")
     (moved / "bad.png").write_bytes(b"no picture")
     backbone, given = make_backbone(pixels=48), load_files([moved, photos / "b" / "1.png"])
-    found = embed(backbone, given)
-    assert (backbone.batches, found.known, len(found.X)) == ([1], 11, 12)
+    embedded = embed(backbone, given)
+    assert (backbone.batches, embedded.known, len(embedded.X)) == ([1], 11, 12)
     bad = str(moved / "bad.png")
-    assert [(s.name, s.index) for s in found.skipped] == [(bad, list(given.names).index(bad))]
+    assert [(s.name, s.index) for s in embedded.skipped] == [(bad, list(given.names).index(bad))]
     last = load(photos).names.index("b/1.png")
-    np.testing.assert_array_equal(found.X[-1], first.X[last])
+    np.testing.assert_array_equal(embedded.X[-1], first.X[last])
 
 
 def test_changed_content_of_the_same_size_and_time_is_another_picture(photos, make_backbone):

@@ -215,9 +215,9 @@ def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path
         with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
-    kept = len(entries(partial)) - 1
-    assert room // 256 <= kept <= room // 224  # bytes of a batch, of a batch with an unreadable input
-    assert finish(tmp_path / "a") == (undisturbed, 8 - kept)
+    committed = len(entries(partial)) - 1
+    assert room // 256 <= committed <= room // 224  # bytes of a batch, of a batch with an unreadable input
+    assert finish(tmp_path / "a") == (undisturbed, 8 - committed)
 
 
 def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch):
@@ -234,9 +234,9 @@ def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undistu
         with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
-    kept = len(entries(partial)) - 1
-    assert 0 < kept < 8
-    assert finish(tmp_path / "a") == (undisturbed, 8 - kept)
+    committed = len(entries(partial)) - 1
+    assert 0 < committed < 8
+    assert finish(tmp_path / "a") == (undisturbed, 8 - committed)
 
 
 def test_another_batch_size_resumes_the_extraction(stop_after, make_backbone, make_split, tmp_path):

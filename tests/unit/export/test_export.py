@@ -115,8 +115,8 @@ def test_torch_takes_one_proxy_per_class_as_linear(digits, tmp_path):
     layer = torch.nn.Linear(64, 10, bias=False)
     layer.load_state_dict(load_file(tmp_path / "h.safetensors"))
     with torch.no_grad():
-        found = layer(torch.nn.functional.normalize(torch.from_numpy(digits[2]))).argmax(dim=1)
-    np.testing.assert_array_equal(found.numpy(), model.predict(digits[2]))
+        winners = layer(torch.nn.functional.normalize(torch.from_numpy(digits[2]))).argmax(dim=1)
+    np.testing.assert_array_equal(winners.numpy(), model.predict(digits[2]))
     with safe_open(tmp_path / "h.safetensors", "np") as f:
         assert json.loads(f.metadata()["imprint.export"])["classes"] == list(range(10))
 
@@ -202,8 +202,8 @@ def shades():
 
 def test_raw_pixels_become_one_graph(shades, tmp_path):
     model = Imprinter("raw", generator="mean").fit(shades)
-    made = export(model, tmp_path / "m.onnx")
-    assert made.backbone == "raw"
+    exported = export(model, tmp_path / "m.onnx")
+    assert exported.backbone == "raw"
     prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
     scores, *_ = run(tmp_path / "m.onnx", pictures=prepared)
     X = model.look(shades[0]).X
@@ -231,14 +231,14 @@ def test_the_graph_includes_the_preprocessing_of_pictures(shades, tmp_path, rule
 
 def test_every_pixel_keeps_its_position(shades, tmp_path):
     """A channels-first network that flattens pictures, which are higher than wide."""
-    given = onnx.helper.make_tensor_value_info("pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2])
-    made = onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 30])
+    pictures = onnx.helper.make_tensor_value_info("pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2])
+    output = onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 30])
     nodes = [
         onnx.helper.make_node("Cast", ["pictures"], ["float"], to=onnx.TensorProto.FLOAT),
         onnx.helper.make_node("Flatten", ["float"], ["out"]),
     ]
     opset = onnx.helper.make_opsetid("", 17)
-    graph = onnx.helper.make_graph(nodes, "flat", [given], [made])
+    graph = onnx.helper.make_graph(nodes, "flat", [pictures], [output])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), tmp_path / "n.onnx")
     rule = {"size": [5, 2], "layout": "NCHW", "dtype": "uint8"}
     (tmp_path / "n.onnx.json").write_text(json.dumps({"width": 30, "preprocess": rule}))

@@ -97,14 +97,14 @@ def test_a_system_is_factored_again_after_many_removals():
 
 def test_small_systems_are_solved_again_bit_for_bit():
     W, labels, _, Q = drawn(9, 20)
-    kept = labels != 4
+    rest = labels != 4
     parts = dict(generator="all", aggregator="kernel", random_state=0)
     model = ImprintClassifier(**parts).fit(W, labels)
     model.decision_function(Q)
-    fresh = ImprintClassifier(**parts).fit(W[kept], labels[kept])
+    fresh = ImprintClassifier(**parts).fit(W[rest], labels[rest])
     assert np.array_equal(model.forget(4).decision_function(Q), fresh.decision_function(Q))
-    unseen = ImprintClassifier(**parts).fit(W[kept], labels[kept]).partial_fit(W[~kept], labels[~kept])
-    model.partial_fit(W[~kept], labels[~kept])
+    unseen = ImprintClassifier(**parts).fit(W[rest], labels[rest]).partial_fit(W[~rest], labels[~rest])
+    model.partial_fit(W[~rest], labels[~rest])
     assert np.array_equal(model.decision_function(Q), unseen.decision_function(Q))
 
 
@@ -184,12 +184,12 @@ def test_too_little_noise_is_an_error():
 
 def test_threads_change_no_bit():
     W, labels, noise, Q = drawn(80, 20)
-    found = []
+    results = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
             system = solve(W, labels, noise, RATE)
-            found.append(np.c_[system.scores(Q), system.doubt(Q)])
-    assert np.array_equal(*found)
+            results.append(np.c_[system.scores(Q), system.doubt(Q)])
+    assert np.array_equal(*results)
 
 
 def test_scales():

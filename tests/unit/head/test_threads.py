@@ -36,9 +36,9 @@ def reader(clf, path, stop):
                 wrong.append("probabilities of two models")
             clf.save(path)
             back = ImprintClassifier.load(path)
-            own = {str(label): i for i, label in enumerate(LABELS)}
+            number = {str(label): i for i, label in enumerate(LABELS)}
             for label, weights in zip(back.classes_, back.proxies_.weights):
-                if weights.argmax() != own[label]:
+                if weights.argmax() != number[label]:
                     wrong.append(f"saved: the proxy of {label} is that of {LABELS[weights.argmax()]}")
         except Exception as e:  # the test reports every error
             wrong.append(repr(e))
@@ -65,10 +65,10 @@ def test_eight_readers_never_see_an_inconsistent_model(tmp_path, aggregator, mon
             changes += 1
         stop.set()
         timer.cancel()
-        found = [r.result() for r in readers]
-    assert [wrong for _, wrong in found if wrong] == []
+        results = [r.result() for r in readers]
+    assert [wrong for _, wrong in results if wrong] == []
     assert changes > 20
-    assert sum(rounds for rounds, _ in found) >= 8
+    assert sum(rounds for rounds, _ in results) >= 8
 
 
 def test_concurrent_additions_are_not_lost():

@@ -46,12 +46,12 @@ def test_counts_what_a_loop_counts(classes, dtype):
 def test_many_decisions_are_those_of_their_scores():
     rng = np.random.default_rng(0)
     scores, truth = rng.integers(5, size=(30, 40)).astype(np.float32), rng.integers(3, size=40)
-    rows, found = rng.integers(0, 30, size=(9, 3)), Counts.of(9, 3)
-    count_many(scores, rows, truth, 1e-6, found)
+    rows, counts = rng.integers(0, 30, size=(9, 3)), Counts.of(9, 3)
+    count_many(scores, rows, truth, 1e-6, counts)
     for t, own in enumerate(rows):
         alone = Counts.of(1, 3)
         count_decisions(scores[own], truth, 1e-6, alone)
-        assert all(np.array_equal(many[t], one[0]) for many, one in zip(found, alone))
+        assert all(np.array_equal(many[t], one[0]) for many, one in zip(counts, alone))
 
 
 @pytest.mark.parametrize("sizes", [(4, 1, 6), (2, 2, 2), (9,)])

@@ -34,8 +34,8 @@ def test_threads_change_no_bit():
 
 def test_ridge_solutions_do_not_depend_on_the_threads_of_blas():
     X = np.random.default_rng(0).normal(size=(2000, 640))
-    found = []
+    solutions = []
     for threads in (1, 2, 4):
         with threadpool_limits(threads, user_api="blas"):
-            found.append(solve_ridge(gram(X) / 2000, X[:8], 1e-4))
-    assert all(np.array_equal(found[0], other) for other in found[1:])
+            solutions.append(solve_ridge(gram(X) / 2000, X[:8], 1e-4))
+    assert all(np.array_equal(solutions[0], other) for other in solutions[1:])

@@ -27,12 +27,12 @@ def each_engine(request, monkeypatch):
 @pytest.mark.parametrize("how", ["cosine", "euclidean", "unit"])
 def test_lists_are_those_of_each_set_alone(how, m):
     stack, place = stacked(BLOCKS, [lengths(b) for b in BLOCKS], SETS)
-    found = Neighbours(Q, stack, m)
-    lists = found.cosine() if how == "cosine" else found.euclidean(lengths(Q) if how == "unit" else None)
+    neighbours = Neighbours(Q, stack, m)
+    lists = neighbours.cosine() if how == "cosine" else neighbours.euclidean(lengths(Q) if how == "unit" else None)
     queries = unit_rows(Q) if how == "unit" else Q
     for (block, size, unit), s in zip(SETS, place):
         rows = (unit_rows(BLOCKS[block]) if unit else BLOCKS[block])[:size]
-        own = lists[:, found.starts[s] : found.starts[s + 1]]
+        own = lists[:, neighbours.starts[s] : neighbours.starts[s + 1]]
         want = nearest(queries, rows, m, "cosine" if how == "cosine" else "euclidean")[0]
         assert own.shape == want.shape
         np.testing.assert_allclose(own, want, rtol=2e-7, atol=2e-8 if how == "cosine" else 1e-12)
@@ -40,6 +40,6 @@ def test_lists_are_those_of_each_set_alone(how, m):
 
 def test_equal_rows_have_no_distance():
     stack, _ = stacked([BLOCKS[0]], [lengths(BLOCKS[0])], [(0, 40, False), (0, 40, True)])
-    found = Neighbours(BLOCKS[0][:4], stack, 2)
-    assert not found.euclidean(None)[:, 0].any()
-    assert not found.euclidean(lengths(BLOCKS[0][:4]))[:, 2].any()
+    neighbours = Neighbours(BLOCKS[0][:4], stack, 2)
+    assert not neighbours.euclidean(None)[:, 0].any()
+    assert not neighbours.euclidean(lengths(BLOCKS[0][:4]))[:, 2].any()

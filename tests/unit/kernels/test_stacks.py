@@ -24,10 +24,10 @@ def test_equals_the_products_of_every_set_alone(scores, dtype, monkeypatch):
     blocks[2][4] = 0
     sets = [(2, 5, False), (0, 3, True), (0, 8, False), (0, 3, False), (1, 1, True), (0, 8, True), (2, 15, True)]
     stack, place = stacked(blocks, [lengths(b) for b in blocks], sets)
-    found = span_maxima(Q, stack)[place]
-    assert found.dtype == dtype
+    maxima = span_maxima(Q, stack)[place]
+    assert maxima.dtype == dtype
     rows = [(unit_rows(blocks[b]) if unit else blocks[b])[:size] for b, size, unit in sets]
-    np.testing.assert_allclose(found, [(Q @ own.T).max(axis=1) for own in rows], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(maxima, [(Q @ proxies.T).max(axis=1) for proxies in rows], rtol=1e-5, atol=1e-6)
 
 
 def test_nan_is_preserved():

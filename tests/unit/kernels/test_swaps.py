@@ -62,13 +62,13 @@ def test_swaps_are_those_of_the_definition(kind, k, weighted):
     D = distances(kind, n, rng)
     weight = rng.integers(1, 9, size=n) * 1.0 if weighted else np.ones(n)
     start = rng.choice(n, size=k, replace=False)
-    want, made = plain_swaps(D, weight, start)
-    assert made or k == 69 or kind == "corners"
+    expected, swaps = plain_swaps(D, weight, start)
+    assert swaps or k == 69 or kind == "corners"
     for engine, block in ((pam, n), (pam, 16), (plain, n), (plain, 16)):
         medoids, labels, nearest = eager_swaps(D, weight, start, block, engine)
-        assert np.array_equal(medoids, want)
-        assert np.array_equal(labels, np.argmin(D[want], axis=0))
-        assert np.array_equal(nearest, D[want].min(axis=0))
+        assert np.array_equal(medoids, expected)
+        assert np.array_equal(labels, np.argmin(D[expected], axis=0))
+        assert np.array_equal(nearest, D[expected].min(axis=0))
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1e60])

@@ -84,8 +84,8 @@ def test_cmyk_shows_its_colours():
 def test_grey_and_black_and_white_become_three_equal_colours():
     grey, bits = RGB.convert("L"), RGB.convert("1")
     np.testing.assert_array_equal(read_picture(saved(grey, "PNG")), np.asarray(grey)[:, :, None].repeat(3, 2))
-    wanted = np.asarray(bits)[:, :, None].repeat(3, 2) * np.uint8(255)
-    np.testing.assert_array_equal(read_picture(saved(bits, "PNG")), wanted)
+    expected = np.asarray(bits)[:, :, None].repeat(3, 2) * np.uint8(255)
+    np.testing.assert_array_equal(read_picture(saved(bits, "PNG")), expected)
 
 
 def test_sixteen_bit_grey_is_scaled():

@@ -64,9 +64,9 @@ def test_the_table_of_another_aggregator_equals_the_classifier(folder, asked):
     cells, _ = section.parts
     assert cells.head[1:5] == ("max, %", "kernel, %", "difference", "rank with kernel")
     (row,) = (r for r in cells.rows if r[0] == "pre none, inf none")
-    found = {}
+    accuracies = {}
     for aggregator in ("max", "kernel"):
-        found[aggregator] = []
+        accuracies[aggregator] = []
         for backbone in ("one", "resnet50_keras"):
             d = np.load(folder / f"{backbone}-mnist.npz")
             for task in map(resolve, ("all", "even", "odd", "short")):
@@ -74,9 +74,9 @@ def test_the_table_of_another_aggregator_equals_the_classifier(folder, asked):
                 norms = {"norm_pre": "none", "norm_post": "l2", "norm_inf": "none"}
                 clf = ImprintClassifier(generator="mean", aggregator=aggregator, **norms)
                 clf.fit(d["train"][a.rows], a.labels)
-                found[aggregator].append(100 * clf.score(d["test"][b.rows], b.labels))
-    assert np.mean(found["max"]) != np.mean(found["kernel"])
-    shown = [f"{np.mean(v):.2f} ± {np.std(v, ddof=1):.2f}" for v in found.values()]
+                accuracies[aggregator].append(100 * clf.score(d["test"][b.rows], b.labels))
+    assert np.mean(accuracies["max"]) != np.mean(accuracies["kernel"])
+    shown = [f"{np.mean(v):.2f} ± {np.std(v, ddof=1):.2f}" for v in accuracies.values()]
     assert list(row[1:3]) == shown
     assert row[5] == "none / mean / l2 / none / kernel"
 
@@ -144,8 +144,8 @@ def test_claims_about_kernel_can_fail(means, hold):
 
 
 def test_half_of_no_gap_is_not_testable():
-    found = compare_rows(ARTEFACTS["kernel"].methods(MAX), made_up((80, 85, 79, 82, 86, 91)))
-    assert found.closes_half("kernel, k = 20", "max, k = 20", "oracle")[:2] == (
+    rows = compare_rows(ARTEFACTS["kernel"].methods(MAX), made_up((80, 85, 79, 82, 86, 91)))
+    assert rows.closes_half("kernel, k = 20", "max, k = 20", "oracle")[:2] == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",
     )

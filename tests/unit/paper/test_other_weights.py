@@ -48,8 +48,8 @@ def findings(script, shift, nc1):
     """The findings on two data sets whose curves are the published ones moved by some points, with another NC1."""
     published = {d: script.published_values("resnet50", d) for d in ("mnist", "cifar10")}
     moved = {d: KMEANS_OVER_K["resnet50", d] + shift for d in published}
-    found = script.findings(published, {d: script.values_by_name(moved[d], nc1[d], 50.0) for d in moved})
-    return list(found.values())
+    by_claim = script.findings(published, {d: script.values_by_name(moved[d], nc1[d], 50.0) for d in moved})
+    return list(by_claim.values())
 
 
 def test_findings_can_fail(script):

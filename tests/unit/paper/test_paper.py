@@ -130,15 +130,15 @@ def test_table_equals_the_classifier(folder, table1):
     (section,) = sections(table1, ["table1"])
     cells = next(p for p in section.parts if isinstance(p, TextTable))
     row = next(r for r in cells.rows if r[0] == "Qi et al.")
-    found = []
+    accuracies = []
     for backbone in ("one", "two"):
         for dataset in ("mnist", "cifar10"):
             d = np.load(folder / f"{backbone}-{dataset}.npz")
             for task in map(resolve, ("all", "even", "odd", "short")):
                 a, b = task.select(d["train_labels"]), task.select(d["test_labels"])
                 clf = recipe("qi2018").fit(d["train"][a.rows], a.labels)
-                found.append(100 * clf.score(d["test"][b.rows], b.labels))
-    assert row[2] == f"{np.mean(found):.2f} ± {np.std(found, ddof=1):.2f}"
+                accuracies.append(100 * clf.score(d["test"][b.rows], b.labels))
+    assert row[2] == f"{np.mean(accuracies):.2f} ± {np.std(accuracies, ddof=1):.2f}"
     assert row[1] == "86.79 ± 7.83"
     assert len(section.claims) == 4
 
@@ -147,10 +147,10 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     import dataclasses
 
     artefact, results = ARTEFACTS["table1"], Results(table1)
-    found = compare_rows(artefact.methods(MAX), artefact.scores(results))
-    cells = artefact.cells(found, results)
+    rows = compare_rows(artefact.methods(MAX), artefact.scores(results))
+    cells = artefact.cells(rows, results)
     assert cells.head[3] == "difference"
-    assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
+    assert float(cells.rows[3][3]) == pytest.approx(rows.means["Ours"] - 91.06, abs=0.006)
     assert [cells.right_aligned(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
     four = dataclasses.replace(results.setting.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
     assert dataclasses.replace(results.setting, benchmark=four).published
@@ -233,11 +233,11 @@ def test_a_row_has_the_results_of_its_best_candidate():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
     scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
-    found = compare_rows({"means": methods[:2], "bare": methods[2:]}, scores)
-    assert found.chosen == {"means": methods[0], "bare": methods[2]}
-    assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
-    assert found.first("means") == Finding(True, "means has the best average rank")
-    assert found.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
+    three = compare_rows({"means": methods[:2], "bare": methods[2:]}, scores)
+    assert three.chosen == {"means": methods[0], "bare": methods[2]}
+    assert three.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
+    assert three.first("means") == Finding(True, "means has the best average rank")
+    assert three.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
     nine = compare_rows({"means": methods[:2], "bare": methods[2:]}, many)
     assert nine.ahead(["means"], ["bare"]).holds == Verdict.HOLDS
@@ -276,11 +276,11 @@ def test_curves_are_medians_over_seeds_and_means_over_label_maps():
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():
-    found = {b: peaks(v) for b, v in PUBLISHED_CURVES.items()}
-    assert found["swin_b"] == list(range(1, 11))
-    assert found["vit_b_16"] == list(range(2, 11))
-    assert found["resnet50"] == list(range(1, 10))
-    assert found["resnet18"] == [1, 2, 3, 4]
+    by_backbone = {b: peaks(v) for b, v in PUBLISHED_CURVES.items()}
+    assert by_backbone["swin_b"] == list(range(1, 11))
+    assert by_backbone["vit_b_16"] == list(range(2, 11))
+    assert by_backbone["resnet50"] == list(range(1, 10))
+    assert by_backbone["resnet18"] == [1, 2, 3, 4]
 
 
 def test_published_gains_have_the_published_correlation():
@@ -443,9 +443,9 @@ def test_a_memory_of_outer_products_is_the_head():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 9)
     X = (rng.normal(size=(3, 5)).repeat(9, axis=0) + rng.normal(size=(27, 5))).astype(np.float32)
-    found = compare_with_head(X, y, X[::2])
-    assert found["agree"] == found["rows"] == 14
-    assert found["difference"] < 1e-6
+    differences = compare_with_head(X, y, X[::2])
+    assert differences["agree"] == differences["rows"] == 14
+    assert differences["difference"] < 1e-6
 
 
 def test_run_times_are_those_of_the_rows_of_the_task(tmp_path, monkeypatch):
@@ -518,12 +518,12 @@ def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch
     run("paper/combidigits", setting, out, workers=1)
     (section,) = sections(out, ["combidigits"])
     assert [p.name for p in section.parts] == ["combidigits_embeddings"]
-    found = Results(out).measured("combidigits")["one"]
+    measured = Results(out).measured("combidigits")["one"]
     d = np.load(tmp_path / "one-combidigits.npz")
     rows = d["train"][d["train_labels"] == 6]
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     spread = np.linalg.svd(unit - unit.mean(axis=0))[1]
-    flat = np.concatenate([found[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
+    flat = np.concatenate([measured[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
     assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
     np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
     with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):

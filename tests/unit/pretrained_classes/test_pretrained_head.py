@@ -98,11 +98,11 @@ def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
     logits = Q @ HEAD.weights.T + HEAD.bias
     gap = (Q @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)
     alone = head.imprinted.classes[head.imprinted.winners(Q)]
-    wanted = np.where(gap > head.margin, alone, np.array(HEAD.names)[logits.argmax(axis=1)])
+    expected = np.where(gap > head.margin, alone, np.array(HEAD.names)[logits.argmax(axis=1)])
     assert ((gap > 0) & (gap < head.margin)).sum() > 3
     assert (gap < 0).any()
     assert (gap[:21] > head.margin).any()
-    assert model.predict(Embedded(Q, [""] * len(Q), ())).tolist() == wanted.tolist()
+    assert model.predict(Embedded(Q, [""] * len(Q), ())).tolist() == expected.tolist()
 
 
 def test_the_margin_is_a_low_quantile_of_held_out_pictures():
@@ -154,18 +154,18 @@ def test_classes_are_added_and_removed_exactly_also_after_loading(way, tmp_path)
 @pytest.mark.parametrize("way", ["qi", "done"])
 def test_it_is_exported_as_a_linear_layer(way, tmp_path):
     model, Q = fitted(way), asked().X
-    wanted = model.state.head.scores(Q)
+    expected = model.state.head.scores(Q)
     export(model, tmp_path / "m.onnx", head_only=True)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     S, P = session.run(None, {"embeddings": Q})
-    np.testing.assert_allclose(S, wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(S, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(P, model.predict_proba(asked()), atol=1e-4)
     model.save(tmp_path / "m.imprint")
     export_file(tmp_path / "m.imprint", tmp_path / "m.safetensors", "torch")
     layer = torch.nn.Linear(512, 203)
     layer.load_state_dict(load_file(tmp_path / "m.safetensors"))
     X = Q if way == "done" else Q / np.linalg.norm(Q, axis=1, keepdims=True)
-    np.testing.assert_allclose(layer(torch.from_numpy(X)).detach().numpy(), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(layer(torch.from_numpy(X)).detach().numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_explanations_name_training_pictures_of_new_classes_only():

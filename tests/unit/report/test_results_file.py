@@ -70,16 +70,16 @@ def test_rows_are_those_of_the_study_in_its_order(folder):
 
 def test_a_parquet_file_explains_itself(folder, tmp_path):
     export(folder, tmp_path / "results.parquet")
-    found = pq.read_schema(tmp_path / "results.parquet")
-    assert {f.name: f.metadata[b"description"].decode() for f in found} == MEANINGS
-    assert json.loads(found.metadata[b"imprint"])[folder.name]["study"]["name"] == "small"
+    schema = pq.read_schema(tmp_path / "results.parquet")
+    assert {f.name: f.metadata[b"description"].decode() for f in schema} == MEANINGS
+    assert json.loads(schema.metadata[b"imprint"])[folder.name]["study"]["name"] == "small"
     assert pq.read_table(tmp_path / "results.parquet").equals(results_table(folder))
 
 
 def test_a_csv_file_holds_the_same(folder, tmp_path):
     export(folder, tmp_path / "results.csv")
-    found = pyarrow.csv.read_csv(tmp_path / "results.csv")
-    assert found["accuracy"].to_pylist() == results_table(folder)["accuracy"].to_pylist()
+    rows = pyarrow.csv.read_csv(tmp_path / "results.csv")
+    assert rows["accuracy"].to_pylist() == results_table(folder)["accuracy"].to_pylist()
 
 
 def test_stores_in_one_folder_are_joined(tmp_path):
@@ -125,9 +125,9 @@ def told(folder, tmp_path_factory):
     medians = {key: float(np.median(v)) for key, v in values.items()}
     lines = {}
     for method in map(str, STUDY.methods):
-        own = {key: v for key, v in medians.items() if key[2] == method}
-        ranks = [_rank(v, [o for other, o in medians.items() if other[:2] == key[:2]]) for key, v in own.items()]
-        lines[method] = f"{method}\t{100 * np.mean(list(own.values())):.2f}\t{np.mean(ranks):.2f}"
+        of_method = {key: v for key, v in medians.items() if key[2] == method}
+        ranks = [_rank(v, [o for other, o in medians.items() if other[:2] == key[:2]]) for key, v in of_method.items()]
+        lines[method] = f"{method}\t{100 * np.mean(list(of_method.values())):.2f}\t{np.mean(ranks):.2f}"
     return path, lines
 
 

@@ -56,17 +56,17 @@ def test_the_token_in_the_address_becomes_a_cookie_that_scripts_and_sites_cannot
 
 
 def test_other_host_names_and_origins_are_refused(client):
-    own = f"127.0.0.1:{client.port}"
+    address = f"127.0.0.1:{client.port}"
     assert client.ask("GET", "/api/state", Host=f"localhost:{client.port}")[0] == 200
     assert client.ask("GET", "/api/health", Host="evil.example")[0] == 403  # a domain that resolves to this machine
-    for origin in ("http://evil.example", f"https://{own}", "null", f"http://127.0.0.1:{client.port + 1}"):
+    for origin in ("http://evil.example", f"https://{address}", "null", f"http://127.0.0.1:{client.port + 1}"):
         assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=origin)[0] == 403, origin
     assert (
         client.ask("POST", "/api/change", {"do": "create", "label": "a"}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
     )
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}  # redirects only to the page
     assert [client.ask("GET", path, **link)[0] for path in ("/", "/api/state")] == [200, 403]
-    assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=f"http://{own}")[0] == 200
+    assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=f"http://{address}")[0] == 200
     assert list(client.labels()) == ["cat"]
 
 

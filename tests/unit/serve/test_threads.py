@@ -287,10 +287,10 @@ def test_requests_that_timed_out_leave_their_threads_to_others(ready, project, m
     try:
         for first in range(0, 2 * requests.THREADS, 32):
             with ThreadPoolExecutor(32) as pool:
-                asked = pool.map(
+                replies = pool.map(
                     lambda i: ready.json("POST", "/api/predict", picture(1000 + i)), range(first, first + 32)
                 )
-            assert {status for status, _ in asked} == {503}
+            assert {status for status, _ in replies} == {503}
         monkeypatch.setattr(requests, "DEADLINE", 20)
         assert ready.json("GET", "/api/state")[0] == 200
     finally:

@@ -119,8 +119,8 @@ def test_500_mutated_specs_are_read_or_refused(tmp_path, mutate):
     for seed in range(500):
         path.write_text(mutate(np.random.default_rng(seed)), encoding="utf-8")
         start = time.monotonic()
-        said = sentence(lambda: plan(Study.read(path), SOURCE))
+        message = sentence(lambda: plan(Study.read(path), SOURCE))
         assert time.monotonic() - start < LONGEST, seed
-        assert said is None or ("\n" not in said and len(said) < 1500), seed
-        read += said is None
+        assert message is None or ("\n" not in message and len(message) < 1500), seed
+        read += message is None
     assert 5 < read < 400, "the mutants must neither all be refused nor all be harmless"

@@ -98,22 +98,22 @@ def test_300_foreign_shards(folder):
     """Shards with a correct digest in their name are read with valid values, or refused in one sentence."""
     shard = Store(folder).shards()[0]
     content, whole, read = shard.read_bytes(), Store(folder).table(), 0
-    own = pq.read_table(io.BytesIO(content))
+    original = pq.read_table(io.BytesIO(content))
     shard.unlink()
     for seed in range(300):
-        made = mutant(own, content, np.random.default_rng(seed))
-        path = shard.with_name(f"{shard.stem.partition('-')[0]}-{hashlib.sha256(made).hexdigest()[:32]}.parquet")
-        path.write_bytes(made)
+        damaged = mutant(original, content, np.random.default_rng(seed))
+        path = shard.with_name(f"{shard.stem.partition('-')[0]}-{hashlib.sha256(damaged).hexdigest()[:32]}.parquet")
+        path.write_bytes(damaged)
         start = time.monotonic()
-        said = sentence(lambda: (Store(folder).done(), STUDY.results(folder)))
-        if said is None:
+        message = sentence(lambda: (Store(folder).done(), STUDY.results(folder)))
+        if message is None:
             read += 1
             table = STUDY.results(folder)
             assert table.schema == whole.schema
             assert len(table) <= len(whole)
             assert not any(column.null_count for column in table.columns)
         else:
-            assert said == f"{path}: this shard is damaged; delete it and run the study again."
+            assert message == f"{path}: this shard is damaged; delete it and run the study again."
         assert time.monotonic() - start < LONGEST, seed
         path.unlink()
     assert 20 < read < 250, "the mutants must neither all be refused nor all be harmless"
@@ -124,11 +124,11 @@ def test_300_flipped_bits_of_a_manifest_are_refused_in_one_sentence(folder):
     content, whole = path.read_bytes(), Store(folder).manifest()
     for seed in range(300):
         path.write_bytes(flipped(content, seed))
-        said = sentence(Store(folder).manifest)
-        if said is None:  # white space, or an equivalent JSON escape
+        message = sentence(Store(folder).manifest)
+        if message is None:  # white space, or an equivalent JSON escape
             assert Store(folder).manifest() == whole
         else:
-            assert said == f"{path}: it is damaged or was altered; its checksum does not match."
+            assert message == f"{path}: it is damaged or was altered; its checksum does not match."
     path.write_text("[" * 5000)
     with pytest.raises(FileError, match=r"manifest\.json: it is damaged"):
         Store(folder).manifest()

@@ -92,21 +92,21 @@ def test_impossible_experiments_are_refused_before_anything_runs(given, says):
 def test_rules_leave_out_impossible_experiments():
     grid = Grid(generator=["mean", "kmeans(k=4)"], aggregator=["max", "nearest"], m=[1, 3, 5])
     study = Study(**WHERE, tasks=["all", "even"], grid=grid, rules="enough_proxies")
-    found = plan(study, SOURCE)
-    assert found.experiments == 16 - found.left_out == 13  # mean: m=5 on both tasks and m=3 on the two even classes
-    assert found.to_do == 13
+    todo = plan(study, SOURCE)
+    assert todo.experiments == 16 - todo.left_out == 13  # mean: m=5 on both tasks and m=3 on the two even classes
+    assert todo.to_do == 13
 
 
 def test_estimate_counts_shared_computations():
     grid = Grid(norm_pre="none", generator="random", k=[1, 2], norm_post=["none", "l2"], norm_inf=["none", "l2"])
     study = Study(**WHERE, tasks=["all", "even"], seeds=[1, 2], grid=grid)
-    found = estimate([plan(study, SOURCE)], 1)
-    assert found["experiments"] == 2 * 2 * 8
+    estimated = estimate([plan(study, SOURCE)], 1)
+    assert estimated["experiments"] == 2 * 2 * 8
     states = 3 * 2  # per class and seed: the larger k serves the smaller one, and both tasks share it
     decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post; max does not depend on norm_inf
-    assert found["computations"] == states + decisions
-    assert found["seconds"] > 0
-    assert found["memory"] > X.nbytes
+    assert estimated["computations"] == states + decisions
+    assert estimated["seconds"] > 0
+    assert estimated["memory"] > X.nbytes
 
 
 def test_yaml_and_python_files_give_the_same_study(tmp_path):
@@ -185,23 +185,23 @@ def test_distinct_methods_are_planned_without_creating_them(monkeypatch):
     grid = Grid(
         norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
     )
-    study, made = Study(**WHERE, grid=grid, rules="enough_proxies"), []
+    study, created = Study(**WHERE, grid=grid, rules="enough_proxies"), []
     honest = Method.__post_init__
-    monkeypatch.setattr(Method, "__post_init__", lambda self: made.append(1) or honest(self))
+    monkeypatch.setattr(Method, "__post_init__", lambda self: created.append(1) or honest(self))
     todo = plan(study, SOURCE)
     assert len(study.methods) == todo.experiments + todo.left_out == 40_000
     assert estimate([todo], 1)["to_do"] == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
-    assert len(made) < 10
+    assert len(created) < 10
 
 
 def test_texts_of_methods_are_joined_from_those_of_components(monkeypatch):
     """The text of a method is joined from those of its components, each formatted once."""
     grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
-    study, made = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
+    study, formatted = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
     honest = Component.__str__
-    monkeypatch.setattr(Component, "__str__", lambda self: made.append(1) or honest(self))
+    monkeypatch.setattr(Component, "__str__", lambda self: formatted.append(1) or honest(self))
     assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
-    assert len(made) <= 50 + 50 + 2 + 1 + 1 + 10
+    assert len(formatted) <= 50 + 50 + 2 + 1 + 1 + 10
     assert (
         study.methods.encoded()[-1].decode() == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
     )

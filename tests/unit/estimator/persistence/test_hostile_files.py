@@ -225,8 +225,8 @@ def test_files_with_a_valid_checksum_and_random_exemplars(tmp_path):
         if draw.random() < 0.5:
             document = {**document, "pictures": change_document(document["pictures"], draw)}
         else:
-            kept = {k: v for k, v in arrays.items() if k.startswith("pictures")}
-            arrays = {**{k: v for k, v in arrays.items() if k not in kept}, **change_arrays(kept, draw)}
+            exemplars = {k: v for k, v in arrays.items() if k.startswith("pictures")}
+            arrays = {**{k: v for k, v in arrays.items() if k not in exemplars}, **change_arrays(exemplars, draw)}
         container.write(path, document, arrays)
         try:
             model = Imprinter.load(path)
