@@ -131,7 +131,7 @@ class Finding(NamedTuple):
 
     holds: bool | Verdict
     figures: str
-    published: tuple[bool | Verdict, str] | None = None
+    published: "Finding | None" = None
     """The same for the published results, if they are computed here instead of stated in `artefacts.toml`."""
 
 
@@ -214,7 +214,7 @@ class Artefact(ABC):
         claims = []
         for key, finding in findings.items():
             stated = self.claims[key]
-            published, figures = finding.published or (stated.get("holds", True), stated.get("published", ""))
-            theirs = verdict(published) if figures else None
-            claims.append(Claim(stated["text"], verdict(finding.holds), finding.figures, theirs, figures))
+            published = finding.published or Finding(stated.get("holds", True), stated.get("published", ""))
+            theirs = verdict(published.holds) if published.figures else None
+            claims.append(Claim(stated["text"], verdict(finding.holds), finding.figures, theirs, published.figures))
         return claims
