@@ -60,6 +60,8 @@ def test_packs_can_be_chosen(folder):
     setting = discover(folder, ["two"], ["mnist"])
     assert (setting.benchmark.backbones, setting.benchmark.datasets) == (("two",), ("mnist",))
     assert not setting.many
+    twice = discover(folder, ["two", "one", "two"], ["mnist"]).benchmark
+    assert twice.backbones == ("one", "two"), "a name that is given twice is counted once"
     with pytest.raises(ParameterError, match="Did you mean 'two'"):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
@@ -329,6 +331,8 @@ def test_lowest_collapse_is_judged_where_there_is_cifar10():
     assert (findings["lowest"].holds, findings["lowest"].figures) == (True, "lowest: one cifar10")
     sets["one"]["mnist"] = 1.0
     assert not check_collapse({}, sets, sets)["lowest"].holds
+    alone = {"one": {"cifar10": 2.0}, "two": {"mnist": 3.0, "fashionmnist": 4.0}}
+    assert "lowest" not in check_collapse({}, alone, alone), "a single set has nothing to compare"
 
 
 def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monkeypatch):
