@@ -179,18 +179,15 @@ class Artefact(ABC):
         if self.can_run(results.setting):
             with suppress(NotRunError):
                 return self.show(results)
-        return Section(self.name, self.title, self.where, self.missing(results.setting), topic=self.topic)
+        options = f" --beside {self.beside}" if self.beside else ""
+        text = f"Not run yet: imprint study run paper/{self.name}{options}"
+        if not results.setting.group(self.needs):
+            text = f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
+        return Section(self.name, self.title, self.where, text, topic=self.topic)
 
     @abstractmethod
     def show(self, results: Results) -> Section:
         """The results next to the published ones; raises `NotRunError` if there are none."""
-
-    def missing(self, setting: Setting) -> str:
-        """Why there are no results."""
-        if not setting.group(self.needs):
-            return f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
-        options = f" --beside {self.beside}" if self.beside else ""
-        return f"Not run yet: imprint study run paper/{self.name}{options}"
 
     def scores(self, results: Results) -> Scores:
         """The accuracies of its first study; raises `NotRunError` if some are missing."""

@@ -25,7 +25,6 @@ from imprint.report.tables import TextTable
 from imprint.study import Packs, Study
 from imprint.tasks.d_in_1 import DIn1
 
-MEMORY, RUNTIME = "memory", "runtime"
 LEAST_SQUARES = {v: unnormalised(f"least_squares(reg={v!r})") for v in (1e-6, 1e-4, 1e-2, 0.05, 0.1, 1.0)}
 """Methods by weight decay."""
 
@@ -38,10 +37,10 @@ class Memory(Artefact):
         for backbone in setting.benchmark.backbones:
             data = source.open(backbone, setting.benchmark.datasets[0])
             values[backbone] = compare_with_head(data.X, data.y, data.X_test)
-        write_json(folder / f"{MEMORY}.json", values)
+        write_json(folder / f"{self.name}.json", values)
 
     def show(self, results: Results) -> Section:
-        values = results.measured(MEMORY)
+        values = results.measured(self.name)
         lines = tuple((b, f"{v['rows']:,}", f"{v['agree']:,}", f"{v['difference']:.1g}") for b, v in values.items())
         agree, rows = (sum(v[key] for v in values.values()) for key in ("agree", "rows"))
         equal = agree == rows and all(v["difference"] < 1e-5 for v in values.values())
@@ -89,7 +88,7 @@ class Runtime(Artefact):
 
     def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         """Fit every generator on every task with every seed: on one thread, nothing shared, nothing normalised."""
-        path, group = folder / f"{RUNTIME}.json", setting.benchmark
+        path, group = folder / f"{self.name}.json", setting.benchmark
         values, points = read_json(path), list(product(group.backbones, group.datasets, TASKS))
         with one_thread():
             for i, point in enumerate(points):
@@ -100,7 +99,7 @@ class Runtime(Artefact):
                 report("Runtime", i + 1, len(points))
 
     def show(self, results: Results) -> Section:
-        tasks, lines, means = results.measured(RUNTIME), [], {}
+        tasks, lines, means = results.measured(self.name), [], {}
         for label, (_, published) in self.generators.items():
             medians = np.array([np.median(times[label]) for times in tasks.values()])
             means[label] = float(medians.mean())
@@ -166,7 +165,6 @@ class LabelMaps(Artefact):
 
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
 POINTS = 60  # embeddings shown of each source
-FILE, EMBEDDINGS = f"{COMBINED}.npy", f"{COMBINED}.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,23 +181,23 @@ class CombiDigitsFigure(Artefact):
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # np.save into a file does not report a full disk
             np.save(buffer, np.stack([_samples(packs[name]) for name in SOURCES]))
-            with atomic_write(folder / FILE) as f:
+            with atomic_write(folder / f"{self.name}.npy") as f:
                 f.write(buffer.getbuffer())
         sources = _sources(setting)
         if sources is not None:
             points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
-            write_json(folder / EMBEDDINGS, points)
+            write_json(folder / f"{self.name}.json", points)
 
     def show(self, results: Results) -> Section:
-        parts = []
-        if (results.folder / FILE).is_file():
-            pictures = np.load(results.folder / FILE).reshape(-1, SIZE, SIZE, 3)
+        parts, samples = [], results.folder / f"{self.name}.npy"
+        if samples.is_file():
+            pictures = np.load(samples).reshape(-1, SIZE, SIZE, 3)
             with canvas(3.6, 3.0) as (figure, out):
                 for axes, picture in zip(figure.subplots(len(SOURCES), EACH).flat, pictures):
                     axes.imshow(picture, interpolation="none")
                     axes.set_axis_off()
             parts.append(self.picture(out.getvalue()))
-        if points := read_json(results.folder / EMBEDDINGS):
+        if points := read_json(results.folder / f"{self.name}.json"):
             clouds = [
                 Cloud(b, [Point(s, False, *at) for s, both in sources.items() for at in zip(*both)])
                 for b, sources in points.items()
