@@ -183,8 +183,9 @@ class CombiDigitsFigure(Artefact):
             np.save(buffer, np.stack([_samples(packs[name]) for name in SOURCES]))
             with atomic_write(folder / f"{self.name}.npy") as f:
                 f.write(buffer.getbuffer())
-        sources = _sources(setting)
-        if sources is not None:
+        path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
+        if path.is_file():
+            sources = _sources(path)
             points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
             write_json(folder / f"{self.name}.json", points)
 
@@ -220,11 +221,8 @@ def _samples(path: Path) -> Array:
     return np.stack([np.asarray(p) for p in pictures])
 
 
-def _sources(setting: Setting) -> Array | None:
-    """The source of each training row; None if the folder has no file of them."""
-    path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
-    if not path.is_file():
-        return None
+def _sources(path: Path) -> Array:
+    """The source of each training row."""
     with open_pack(path) as pack:
         if "train" not in pack.files:
             raise FileError(f"{path}: it must hold `train`, the source of every training row.")

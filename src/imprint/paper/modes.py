@@ -20,7 +20,6 @@ K, D = range(1, 16), range(1, 11)
 """Proxies per class, and classes per label of "d in 1", in the figures of the paper."""
 KMEANS = cosine("kmeans(k={k})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
-SETS = ("benchmark", "combined")  # roles of the ten-class sets
 SHOWN = (0, 4, 14)  # indices in K
 TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
@@ -63,7 +62,7 @@ def map_curves(results: Results, method: str) -> dict[str, Array]:
 def set_curves(results: Results, method: str) -> dict[tuple[str, str], Array]:
     """Accuracy on the whole ten-class sets, by backbone and data set, as far as they were run.  # (k, seed)"""
     curves: dict[tuple[str, str], Array] = {}
-    for study in curve_studies(results.setting, method, SETS):
+    for study in curve_studies(results.setting, method, ["benchmark", "combined"]):
         with suppress(NotRunError):
             scores = results.scores([study])
             at = [(instance.backbone, instance.dataset) for instance in scores.instances]
