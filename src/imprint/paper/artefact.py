@@ -159,7 +159,12 @@ class Artefact(ABC):
     def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""
         selected = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
-        return selected and bool(setting.group(self.needs))
+        return selected and not self.obstacle(setting)
+
+    def obstacle(self, setting: Setting) -> str:
+        """Why the packs do not suffice, as a sentence; empty if they do."""
+        sentence = f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
+        return "" if setting.group(self.needs) else sentence
 
     def studies(self, setting: Setting) -> list[Study]:
         """The experiments it needs."""
@@ -180,9 +185,8 @@ class Artefact(ABC):
             with suppress(NotRunError):
                 return self.show(results)
         options = f" --beside {self.beside}" if self.beside else ""
-        text = f"Not run yet: imprint study run paper/{self.name}{options}"
-        if not results.setting.group(self.needs):
-            text = f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
+        not_run = f"Not run yet: imprint study run paper/{self.name}{options}"
+        text = self.obstacle(results.setting) or not_run
         return Section(self.name, self.title, self.where, text, topic=self.topic)
 
     @abstractmethod

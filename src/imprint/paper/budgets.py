@@ -70,6 +70,10 @@ class LowData(Artefact):
     per_backbone: bool = False
     """Whether every backbone has its own panels; by default they show the mean over backbones."""
 
+    def obstacle(self, setting: Setting) -> str:
+        few = f"The smallest class has {setting.smallest} rows; the figure begins with {self.first} rows per class."
+        return super().obstacle(setting) or (few if setting.smallest < self.first else "")
+
     def studies(self, setting: Setting) -> list[Study]:
         methods = [method for method, _ in _shot_methods(setting).values()]
         shots = [n for n in SHOTS if n <= setting.smallest]

@@ -354,6 +354,16 @@ def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monk
     assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
 
 
+def test_a_figure_that_begins_with_more_rows_than_a_class_has_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    write_pack(tmp_path / "one-mnist.npz", 10, 7, 1)
+    run("paper/shots", discover(tmp_path), tmp_path / "out", workers=1)
+    from_one, from_ten = sections(tmp_path / "out", ["shots", "shots_small"])
+    assert from_one.parts
+    assert from_ten.text == "The smallest class has 7 rows; the figure begins with 10 rows per class."
+    assert [section.name for section in read_runs([tmp_path / "out"])[0].sections] == ["shots"]
+
+
 def test_as_many_proxies_as_rows_overtake_nothing():
     from imprint.paper.budgets import SHOT_K, crossing
 
