@@ -106,11 +106,10 @@ def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = F
         from matplotlib.lines import Line2D
 
         grid, looks = figure.subplots(rows, columns, squeeze=False), _looks(panels)
-        for i, axes in enumerate(grid.flat):
-            if i >= len(panels):
-                axes.set_axis_off()
-                continue
-            _panel(axes, panels[i], looks, log_x)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_axis_off()
+        for i, (axes, panel) in enumerate(zip(grid.flat, panels)):
+            _panel(axes, panel, looks, log_x)
             if i >= len(panels) - columns:
                 axes.set_xlabel(x_label)
         for axes in grid[:, 0]:
