@@ -150,6 +150,7 @@ class BestK(Artefact):
         return self.make_section(results, [self.picture(svg)], self._check(lines))
 
     def _check(self, lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
+        """Test whether several proxies beat one at d = 10, and whether k-means is as good as k-least-squares."""
         (mean, kmeans), (one, many) = self.methods.values()
         last = {b: {n: float(v[-1].mean()) for n, v in by_label.items()} for b, by_label in lines.items()}
         several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
