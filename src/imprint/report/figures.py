@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from math import ceil
@@ -38,8 +37,7 @@ STYLE: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Series(NamedTuple):
     """A line with a band. Series with one label share a style."""
 
     label: str
@@ -52,8 +50,7 @@ class Series:
     marked: Sequence[int] | None = None  # indices of the points that have a marker [default: all]
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(NamedTuple):
     """One pair of axes, with an optional horizontal line at `level`."""
 
     title: str
@@ -109,11 +106,10 @@ def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = F
         from matplotlib.lines import Line2D
 
         grid, looks = figure.subplots(rows, columns, squeeze=False), _looks(panels)
-        for i, axes in enumerate(grid.flat):
-            if i >= len(panels):
-                axes.set_axis_off()
-                continue
-            _panel(axes, panels[i], looks, log_x)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_axis_off()
+        for i, (axes, panel) in enumerate(zip(grid.flat, panels)):
+            _panel(axes, panel, looks, log_x)
             if i >= len(panels) - columns:
                 axes.set_xlabel(x_label)
         for axes in grid[:, 0]:
@@ -181,8 +177,7 @@ class Point(NamedTuple):
     y: float
 
 
-@dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(NamedTuple):
     """A panel of points, with an optional line through them."""
 
     title: str
