@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, reporting_damage
+from imprint.core.errors import FileError, UnreadableInput, reporting_damage
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
-from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import MAX_FILE_BYTES
 
