@@ -12,8 +12,7 @@ import numpy as np
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, check_int, first_line
 from imprint.core.extras import import_extra as import_extra  # part of what adapters share
 from imprint.modalities import modality

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.extras import installed, load_plugin, registered
 from imprint.core.files.atomic import home

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import FileError, UnreadableInput, reporting_damage
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
 from imprint.modalities import read_file

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import ParameterError, UnreadableInput, count, printable
 from imprint.modalities import Modality, modality
 
