@@ -12,7 +12,7 @@ import numpy as np
 
 from imprint.collapse import GainFit
 from imprint.core.arrays import Array
-from imprint.core.extras import missing
+from imprint.core.extras import import_extra
 
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
@@ -71,14 +71,10 @@ def interval(values: Array) -> tuple[Array, Array, Array]:
 @contextmanager
 def style(**settings: Any) -> Iterator[None]:
     """Use matplotlib's defaults with these settings, and restore the user's settings afterwards."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise missing(None, "Drawings need matplotlib") from None
+    matplotlib = import_extra("matplotlib", None, "Drawing")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        parameters: Any = matplotlib.rcParams
-        parameters.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings})
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings})
         yield
 
 
