@@ -41,23 +41,15 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts
 
         deciding.count_many(scores, rows, truth, scores.dtype.type(rounding), counts)
         return
+    queries = np.arange(len(truth))
     for t, class_rows in enumerate(rows):
-        class_scores = scores[class_rows]  # (C, q)
-        winner = class_scores.argmax(axis=0)
+        others = scores[class_rows]  # (C, q), a copy
+        winner = others.argmax(axis=0)
+        best = others[winner, queries]
+        others[winner, queries] = -np.inf
         counts.predicted[t] += np.bincount(winner, minlength=len(class_rows))
         counts.correct[t] += np.bincount(truth[winner == truth], minlength=len(class_rows))
-        counts.near_ties[t] += _is_near_tie(class_scores, rounding).sum()
-
-
-def _is_near_tie(scores: Array, rounding: float) -> Array:
-    """Whether the two best scores of a query are equal up to rounding.  # (q,)"""
-    if len(scores) == 1:
-        return np.zeros(scores.shape[1], dtype=bool)
-    best, second = np.maximum(scores[0], scores[1]), np.minimum(scores[0], scores[1])
-    for row in scores[2:]:
-        np.maximum(second, np.minimum(best, row), out=second)
-        np.maximum(best, row, out=best)
-    return np.asarray(best - second <= rounding * np.abs(best))
+        counts.near_ties[t] += (best - others.max(axis=0) <= rounding * np.abs(best)).sum()
 
 
 class Vote(NamedTuple):
