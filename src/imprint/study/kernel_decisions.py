@@ -20,8 +20,8 @@ from imprint.core.errors import ParameterError
 from imprint.gaussian_process.gaussian import MAX_RATE, centre_of, is_precise_in_float32, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import build_proxies
-from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
+from imprint.kernels.scores import Counts, count_decisions
 from imprint.normalisers._base import Normaliser
 from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ProxySpec

@@ -1,4 +1,4 @@
-"""The loops of `kernels.decisions`, `kernels.stacks` and `kernels.quantiles`."""
+"""The loops of `kernels.scores`, `kernels.stacks` and `kernels.quantiles`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit
-from imprint.kernels.decisions import DISTANCE_OFFSET
+from imprint.kernels.scores import DISTANCE_OFFSET
 
 
 @jit
