@@ -130,14 +130,6 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
 
 
 @jit
-def invert(order: Array, out: Array) -> None:
-    """Write the position of every column in the order of its row to `out`."""
-    for r in range(order.shape[0]):
-        for i in range(order.shape[1]):
-            out[r, order[r, i]] = i
-
-
-@jit
 def successive_targets(pool: Array, counts: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
     """Fill in every target: the quantiles of the pool and of the earlier targets, each counted `sizes` times.
 
