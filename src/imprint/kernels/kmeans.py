@@ -90,7 +90,7 @@ def kmeans_many(
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
-            if data[i].is_trivial(k):  # thousands of small classes are not worth a thread each
+            if k == 1 or k >= len(rows[i]):  # thousands of small classes are not worth a thread each
                 results[index] = trivial(i, k)
             else:
                 groups[i][seed, trials(k), data[i].is_compiled(k)].append(index)
@@ -114,9 +114,6 @@ class _Data:
 
     def is_compiled(self, k: int) -> bool:
         return self.is_moderate and cpu.use_numba(self.X.size * k)
-
-    def is_trivial(self, k: int) -> bool:
-        return k == 1 or k >= len(self.X)
 
     def rows(self, k: int) -> ClusterRows:
         """The rows in the form that suits this number of clusters."""
