@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 
 from imprint import backbones
 from imprint.backbones.record import read_weights
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.embeddings import extract
 
 BATCH, ROUNDS, PICTURES = 64, 7, 320

@@ -17,7 +17,7 @@ import numpy as np
 
 from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import NotRunError, Results
-from imprint.paper.collapse import set_values
+from imprint.paper.collapse import measured_nc1
 from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
 from imprint.paper.tables import compare_rows
@@ -117,7 +117,7 @@ def gains(folders: dict[str, Path]) -> TextTable:
     """NC1 of every data set, and what five proxies gain over one."""
     lines = []
     for name, folder in folders.items():
-        nc1 = {(b, d): value for b, sets in set_values(Results(folder)).items() for d, value in sets.items()}
+        nc1 = {(b, d): value for b, sets in measured_nc1(Results(folder))[0].items() for d, value in sets.items()}
         found = [_gains(Results(folder, aggregator)) for aggregator in ("max", KERNEL)]
         for at, value in sorted(nc1.items(), key=lambda item: item[1]):
             lines.append((f"{name}: {', '.join(at)}", f"{value:.2f}", *(f"{own[at]:+.2f}" for own in found)))

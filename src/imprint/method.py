@@ -8,9 +8,8 @@ import numpy as np
 
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import Array, State, is_torch, to_numpy
+from imprint.core.arrays import Array, State, class_rng, is_torch, to_numpy
 from imprint.core.component import PARTS, Family
-from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import POSITIONS, Normaliser

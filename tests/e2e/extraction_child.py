@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import UnreadableInput
 from imprint.embeddings import extract
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, generators
-from imprint.core.digest import class_rng
+from imprint.core.arrays import class_rng
 from imprint.kernels.medoids import Pairwise, alternate
 
 

@@ -11,7 +11,7 @@ import imprint
 ROOT = Path(imprint.__file__).parent
 TREES = {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 MODALITIES = {"image", "text", "sound", "embedding"}
-MAX_LINES = 28_150
+MAX_LINES = 28_000
 """Lower it when code goes; raise it only for a feature that is worth its lines."""
 
 

@@ -7,9 +7,9 @@ from imprint.aggregators._base import Aggregator, Facts
 from imprint.core.arrays import Array, DeviceCopies, Proxies, State, cast_like, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.kernels.decisions import DISTANCE_OFFSET, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means, double
+from imprint.kernels.scores import DISTANCE_OFFSET, distance_votes, uniform_votes
 
 MIN_RADIUS = float(np.finfo(np.float64).tiny)  # of the proxies: the doubt divides by it
 

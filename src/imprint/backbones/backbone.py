@@ -6,17 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, check_int, first_line
-from imprint.core.extras import missing
+from imprint.core.extras import import_extra as import_extra  # part of what adapters share
 from imprint.modalities import modality
 
 SPEED_TEST_BATCH = 32  # inputs
@@ -129,19 +127,6 @@ class TorchBackbone(PictureBackbone):
         with torch.inference_mode():
             rows = self._embed_texts([template.format(name) for template in TEMPLATES]).float()
             return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu()).mean(axis=0)
-
-
-def import_extra(module: str, name: str, spec: str) -> Any:
-    """Import an optional module, or name the extra that installs it."""
-    top = module.split(".")[0]
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as e:
-        if (e.name or "").split(".")[0] != top:
-            raise
-        raise missing(name, f"{spec} needs {top.replace('_', '-')}") from None
-    except RuntimeError as e:  # torchvision for another version of torch
-        raise missing(name, f"{spec} needs compatible packages ({first_line(e)})", "--force-reinstall") from None
 
 
 @contextmanager

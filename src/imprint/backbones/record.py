@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.extras import installed, load_plugin, registered
 from imprint.core.files.atomic import home
@@ -207,7 +207,7 @@ def _read(path: Path, defaults: dict[str, Any]) -> Record:
         with reporting("read", path):
             raw = json.loads(path.read_text(encoding="utf-8"))
         return Record.from_json({**defaults, **raw} if isinstance(raw, dict) else raw)
-    except (UnicodeDecodeError, json.JSONDecodeError) as e:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as e:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:
         raise FileError(f"{path}: {e}") from None

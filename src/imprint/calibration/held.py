@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, State, factorize
-from imprint.core.digest import class_entropy
+from imprint.core.arrays import Array, State, class_entropy, factorize
 from imprint.core.errors import require
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout, to_arrays, to_stacks, to_states
 from imprint.kernels.rows import lengths

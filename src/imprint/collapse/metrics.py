@@ -9,7 +9,7 @@ import numpy as np
 from imprint.collapse.rows import RowsByClass, check_labels, check_values
 from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores
 
 FLOAT32_EPS, FLOAT64_EPS = (float(np.finfo(dtype).eps) for dtype in (np.float32, np.float64))
 EQUAL_MEANS = "the class means must differ, here they are all equal"
@@ -73,8 +73,7 @@ class Collapse:
                 return int((predicted[part] == nearest).sum())
             return int((self.classes[np.argmax(block @ W.T + b, axis=1)] == nearest).sum())
 
-        with one_blas_thread():
-            return sum(on_all_cores(agreeing_in, rows.parts()))
+        return sum(on_all_cores(agreeing_in, rows.parts()))
 
     @cached_property
     def centre(self) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from imprint.core.arrays import Array, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import blocks, on_all_cores
 
 BLOCK_VALUES = 1 << 19  # 4 MB of float64: a block stays in the cache while it is processed
 
@@ -78,20 +78,17 @@ class RowsByClass:
 
     def parts(self, index: Array | None = None) -> list[slice]:
         """Slices of all rows, or of some row indices, each of about `BLOCK_VALUES` values."""
-        count = len(self.X if index is None else index)
-        step = max(1, BLOCK_VALUES // self.X.shape[1])
-        return [slice(start, start + step) for start in range(0, count, step)]
+        return blocks(len(self.X if index is None else index), max(1, BLOCK_VALUES // self.X.shape[1]))
 
     def class_means(self) -> Array:
         """The mean of each class, in float64.  # (C, l)"""
 
         def total(index: Array) -> Array:
-            blocks = (self.X[index[part]].astype(np.float64) for part in self.parts(index))
+            rows_in_parts = (self.X[index[part]].astype(np.float64) for part in self.parts(index))
             with np.errstate(invalid="ignore", over="ignore"):
-                return np.asarray(sum(np.ones(len(block)) @ block for block in blocks))
+                return np.asarray(sum(np.ones(len(rows)) @ rows for rows in rows_in_parts))
 
-        with one_blas_thread():
-            sums = np.stack(on_all_cores(total, self.by_class()))
+        sums = np.stack(on_all_cores(total, self.by_class()))
         check_finite(self.call, "X", sums)
         return sums / self.counts[:, None]
 
@@ -105,6 +102,5 @@ class RowsByClass:
             rows = transform(self.codes[part], self.X[part].astype(np.float64))
             return np.einsum("ij,ij->i", rows, rows)
 
-        with one_blas_thread():
-            squared_lengths = np.concatenate(on_all_cores(squares, self.parts()))
+        squared_lengths = np.concatenate(on_all_cores(squares, self.parts()))
         return np.bincount(self.codes, squared_lengths) / self.counts

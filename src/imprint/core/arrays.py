@@ -1,7 +1,8 @@
-"""Types of arrays, and functions for both NumPy arrays and torch tensors, so that rows stay on their device."""
+"""Types of arrays, functions for both NumPy arrays and torch tensors, and digests of arrays and other values."""
 
+import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -136,3 +137,30 @@ def as_labels(values: Sequence[Any], dtype: Any) -> Array:
     """Labels as an array of a data type; strings get the width of the longest one, whatever the width of `dtype`."""
     is_text = dtype is None or np.dtype(dtype).kind == "U"
     return np.array(values, dtype=str if is_text else dtype)
+
+
+def digest(parts: Iterable[bytes | str | Array]) -> str:
+    """SHA-256 of a sequence of parts, each prefixed by its type and length: the same in every process and machine."""
+    h = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            h.update(f"array {part.dtype.str} {part.shape}:".encode())
+            h.update(np.ascontiguousarray(part).data)
+        else:
+            raw = part.encode(errors="surrogatepass") if isinstance(part, str) else part
+            h.update(f"{type(part).__name__} {len(raw)}:".encode())
+            h.update(raw)
+    return h.hexdigest()
+
+
+def class_entropy(seed: int, label: object) -> tuple[int, int]:
+    """The seed of a class for `numpy.random.default_rng`; it depends only on the seed and on the value of the label."""
+    value = plain(label)
+    if isinstance(value, bool | float) and float(value).is_integer():
+        value = int(value)
+    return seed, int(digest([type(value).__name__, repr(value)])[:32], 16)
+
+
+def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
+    """The random number generator of a class."""
+    return np.random.default_rng(class_entropy(seed, label))

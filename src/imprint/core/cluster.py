@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from imprint.core.errors import ImprintError
-from imprint.core.extras import missing
+from imprint.core.extras import import_extra
 
 MAX_RETRIES = 3  # of a task whose node was lost
 JOIN_TIMEOUT = 60.0  # seconds to wait for a node that can run a task
@@ -21,10 +21,7 @@ IN_FLIGHT_PER_SLOT = 2  # tasks submitted at a time, so that no slot waits for i
 @contextmanager
 def connected(cores: int) -> Iterator[Any]:
     """The module `ray`, connected to the cluster that RAY_ADDRESS names, or to one of `cores` cores started here."""
-    try:
-        import ray
-    except ImportError:
-        raise missing("ray", "The ray engine needs ray") from None
+    ray = import_extra("ray", "ray", "The ray engine")
     if ray.is_initialized():
         yield ray
         return

@@ -2,7 +2,7 @@
 
 import difflib
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral
 
@@ -112,6 +112,12 @@ def count(n: int, noun: str) -> str:
     """A number and its noun."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
     return f"{n:,} {noun if n == 1 else plural}"
+
+
+def first_names(names: Sequence[object], limit: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(map(str, names[:limit])) + more
 
 
 def percent(share: float | None) -> str:

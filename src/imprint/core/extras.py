@@ -2,10 +2,11 @@
 
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from imprint.core.errors import MissingExtraError, ParameterError
+from imprint.core.errors import MissingExtraError, ParameterError, first_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -32,6 +33,19 @@ def install_hint(extra: str | None = None, *options: str) -> str:
 def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
     """The error for an optional package that is not installed."""
     return MissingExtraError(f"{what}: {install_hint(extra, *options)}.")
+
+
+def import_extra(module: str, extra: str | None, user: str) -> Any:
+    """Import an optional module for `user`, such as `onnx:FILE`; the error if it is missing names its extra."""
+    top = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as e:
+        if (e.name or "").split(".")[0] != top:
+            raise
+        raise missing(extra, f"{user} needs {top.replace('_', '-')}") from None
+    except RuntimeError as e:  # torchvision for another version of torch
+        raise missing(extra, f"{user} needs compatible packages ({first_line(e)})", "--force-reinstall") from None
 
 
 def _version(distribution: str) -> str | None:

@@ -30,13 +30,12 @@ def texts_of(label_set: str) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", piece, flags=re.DOTALL) for piece in ESCAPED_LABEL.findall(label_set)]
 
 
-def indicator(sets: Iterable[str], labels: Sequence[Any]) -> Array:
+def indicator(sets: Sequence[str], labels: Sequence[Any]) -> Array:
     """Which of the labels each set has.  # (n, labels) int64"""
     column = {str(label): c for c, label in enumerate(labels)}
-    columns = [[column[text] for text in texts_of(label_set)] for label_set in sets]
-    Y = np.zeros((len(columns), len(labels)), dtype=np.int64)
-    for row, present in zip(Y, columns):
-        row[present] = 1
+    Y = np.zeros((len(sets), len(labels)), dtype=np.int64)
+    for row, label_set in zip(Y, sets):
+        row[[column[text] for text in texts_of(label_set)]] = 1
     return Y
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from imprint.core.errors import FileError, ParameterError, unknown
+from imprint.core.errors import FileError, ParameterError, UnreadableInput, unknown
 from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
-from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split
 from imprint.datasets.tables import SUFFIXES, load_table, load_table_folder, table_in, table_suffix, with_tags
 
 __all__ = [

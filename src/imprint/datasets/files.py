@@ -4,7 +4,6 @@ import hashlib
 import os
 import time
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -13,10 +12,9 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from imprint.core.digest import digest
-from imprint.core.errors import FileError, reporting_damage
+from imprint.core.arrays import digest
+from imprint.core.errors import FileError, UnreadableInput, reporting_damage
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
-from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import MAX_FILE_BYTES
 
@@ -139,7 +137,9 @@ class ZipInputs(FileInputs):
                 raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
             with archive.open(info) as member:
                 return member.read(MAX_FILE_BYTES + 1)
-        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError) as e:
+        except UnreadableInput:
+            raise
+        except Exception as e:  # on damage, decompressors raise exceptions of any type
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
 
     def _file_states(self) -> Iterator[str | bytes]:

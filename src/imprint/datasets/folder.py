@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from imprint.core.errors import FileError, count, reporting
+from imprint.core.errors import FileError, count, first_names, reporting
 from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden, open_zip
-from imprint.datasets.split import NO_LABELS, SPLITS, Split, first_names
+from imprint.datasets.split import NO_LABELS, SPLITS, Split
 from imprint.modalities import Modality, modality, of_file
 
 TEST_FOLDERS = ("test", "val", "validation")

@@ -18,7 +18,7 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError, reporting_damage, unknown
-from imprint.core.extras import missing
+from imprint.core.extras import import_extra
 from imprint.core.files.atomic import atomic_write, home
 from imprint.datasets.folder import load_folder
 from imprint.datasets.numpy_files import load_pack
@@ -187,10 +187,7 @@ def _cifar10(files: Files, split: str) -> tuple[Array, Array]:
 
 
 def _mnistm(files: Files, split: str) -> tuple[Array, Array]:
-    try:
-        import torch
-    except ImportError:
-        raise missing("torch", "Converting mnistm needs torch") from None
+    torch = import_extra("torch", "torch", "Converting mnistm")
     with tarfile.open(files[f"mnist_m_{split}.pt.tar.gz"], "r:gz") as tar:
         (member,) = (m for m in tar if m.isfile() and m.name.endswith(".pt"))
         file: Any = tar.extractfile(member)

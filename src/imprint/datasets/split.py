@@ -9,10 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
-from imprint.core.errors import ParameterError, count, printable
-from imprint.core.errors import UnreadableInput as UnreadableInput
+from imprint.core.arrays import Array, digest
+from imprint.core.errors import ParameterError, UnreadableInput, count, printable
 from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str
@@ -120,12 +118,6 @@ def inputs_digest(inputs: Inputs) -> str:
     if hasattr(inputs, "fingerprint"):
         return str(inputs.fingerprint())
     return digest(inputs[i] for i in range(len(inputs)))
-
-
-def first_names(names: Sequence[object], limit: int) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(map(str, names[:limit])) + more
 
 
 def plain_labels(values: Any) -> Array:

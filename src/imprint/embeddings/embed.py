@@ -15,8 +15,7 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, UnreadableInput
 from imprint.core.files.atomic import make_folder
 from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database

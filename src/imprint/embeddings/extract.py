@@ -134,8 +134,8 @@ class ExtractionJournal:
         with ExitStack() as files, _writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._rows = files.enter_context(open(folder / store.ROWS, "a+b", buffering=0))
-            self._database, entries = _read_journal(folder / JOURNAL)
-            files.callback(self._database.close)
+            entries = _read_journal(folder / JOURNAL)
+            self._database = files.enter_context(closing(Database(folder / JOURNAL, TABLES, VERSION, durable=False)))
             if entries and entries[0] != identity:
                 raise ImprintError(f"{folder} holds part of another extraction: delete that folder and extract again.")
             self._resume(entries[1:])
@@ -177,16 +177,13 @@ class ExtractionJournal:
         self._rows.truncate(store.HEADER_BYTES + self.rows * self.width * 4)
 
 
-def _read_journal(path: Path) -> tuple[Database, list[Any]]:
-    """The database of a journal and its consecutive intact entries; a damaged database is replaced."""
-    database = None
+def _read_journal(path: Path) -> list[Any]:
+    """The consecutive intact entries of a journal; a damaged database is deleted."""
     try:
-        database = Database(path, TABLES, VERSION, durable=False)
-        stored = database.execute("SELECT * FROM batches ORDER BY number")
+        with closing(Database(path, TABLES, VERSION, durable=False)) as database:
+            stored = database.execute("SELECT * FROM batches ORDER BY number")
     except DamagedDatabaseError:
-        if database is not None:
-            database.close()
         remove_database(path)
-        return Database(path, TABLES, VERSION, durable=False), []
+        return []
     intact = takewhile(lambda pair: pair[0] == pair[1][0] and is_intact(pair[1]), enumerate(stored))
-    return database, [json.loads(content) for _, (_number, content, _checksum) in intact]
+    return [json.loads(content) for _, (_number, content, _checksum) in intact]

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, read_checked, write_checked
 from imprint.datasets import SPLITS

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core import __version__
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.atomic import home, read_checked, write_checked
 from imprint.embeddings.pipeline import Skipped

@@ -72,7 +72,7 @@ def tag_evaluation(
     truth = indicator(y.tolist(), labels) == 1
     present = truth.any(axis=0)
     precisions, f1 = average_precision(P, truth), f1_scores(predicted, truth)
-    rows, predictions, hits = (counted.sum(axis=0).tolist() for counted in (truth, predicted, truth & predicted))
+    counts = (counted.sum(axis=0).tolist() for counted in (truth, predicted, truth & predicted))
     bins = reliability(P.ravel(), truth.ravel())
     differ = predicted != truth
     error = np.where(differ, np.abs(truth - P), 0).max(axis=1)
@@ -89,15 +89,8 @@ def tag_evaluation(
         rows=len(y),
         labels=labels,
         per_label=[
-            PerLabel(
-                label,
-                rows[c],
-                average_precision=float(precisions[c]) if rows[c] else None,
-                f1=float(f1[c]),
-                precision=ratio(hits[c], predictions[c]),
-                recall=ratio(hits[c], rows[c]),
-            )
-            for c, label in enumerate(labels)
+            PerLabel(label, rows, average if rows else None, score, ratio(hits, predictions), ratio(hits, rows))
+            for label, average, score, rows, predictions, hits in zip(labels, precisions.tolist(), f1.tolist(), *counts)
         ],
         calibration_error=sum(n * abs(p - share) for n, p, share in bins) / P.size,
         mistakes=[TagMistake(names[i], labels_of(truth[i]), labels_of(predicted[i]), float(error[i])) for i in wrong],

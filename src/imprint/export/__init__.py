@@ -9,11 +9,11 @@ import numpy as np
 from safetensors.numpy import save
 
 from imprint.backbones import Backbone, Record
-from imprint.backbones.backbone import import_extra
 from imprint.calibration import Calibration
 from imprint.core import __version__
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, unknown
+from imprint.core.extras import import_extra
 from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
 from imprint.head import Decider

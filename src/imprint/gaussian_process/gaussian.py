@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from imprint.core.arrays import concatenate, dtype_name, is_torch, like, namespace
+from imprint.core.arrays import Array, concatenate, dtype_name, is_torch, like, namespace
 from imprint.core.errors import ParameterError
 from imprint.gaussian_process.cholesky import zeros_like
 from imprint.kernels.cpu import blocks, on_all_cores
@@ -55,10 +55,12 @@ def _with_columns(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
     return out
 
 
-def kernel(left: Any, right: Any) -> Any:
-    """Kernels of lifted queries and lifted proxies, in the caller's thread.  # (n, p)"""
-    out = left @ right.T
-    return out.exp_() if is_torch(out) else np.exp(out, out=out)
+def kernel(left: Any, right: Any, out: Array | None = None) -> Any:
+    """Kernels of lifted queries and proxies, in the caller's thread; those of arrays are written to `out`.  # (n, p)"""
+    if is_torch(left):
+        return (left @ right.T).exp_()
+    products = np.matmul(left, right.T, out=out)
+    return np.exp(products, out=products)
 
 
 def kernel_rows(left: Any, right: Any) -> Any:
@@ -68,12 +70,7 @@ def kernel_rows(left: Any, right: Any) -> Any:
             return kernel(left, right)
     out = np.empty((len(left), len(right)), dtype=left.dtype)
     step = SLICE_ROWS if len(left) * right.size > MAX_SERIAL_WORK else max(1, len(left))
-
-    def fill(rows: slice) -> None:
-        np.matmul(left[rows], right.T, out=out[rows])
-        np.exp(out[rows], out=out[rows])
-
-    on_all_cores(fill, blocks(len(left), step))
+    on_all_cores(lambda rows: kernel(left[rows], right, out[rows]), blocks(len(left), step))
     return out
 
 
@@ -111,16 +108,24 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
         return concatenate(on_all_cores(sums, blocks(max(1, len(Q)), query_step), parallel=not is_torch(Q)))
 
 
+def is_precise_in_float32(max_exponent: float, by_class: Any) -> bool:
+    """Whether float32 is precise enough for kernels of at most this exponent, with coefficients (classes, proxies).
+
+    Rounded exponents shift a score by about 2^-24 of the length of the class's coefficients, times 1 to 3 and more the
+    farther proxies lie from their centre (measured on embeddings of five backbones, 50 to 5,000 proxies).
+    """
+    xp = namespace(by_class)
+    length = float(xp.sqrt(xp.einsum("cp,cp->c", by_class, by_class).max()))
+    return bool(3 * 2**-24 * (1 + max_exponent) * length <= MAX_SCORE_ERROR)
+
+
 def narrow_if_precise(lifted: Any, by_class: Any) -> tuple[Any, Any]:
     """Lifted proxies and coefficients for float32 queries: in float32 where that is precise enough.
 
-    Rounded exponents shift a score by about 2^-24 of the length of the class's coefficients, times 1 to 3 and more the
-    farther proxies lie from their centre (measured on embeddings of five backbones, 50 to 5,000 proxies). Sums are in
-    float32 only where there are so many classes that they would take longer than the kernels.
+    Sums are in float32 only where there are so many classes that they would take longer than the kernels.
     """
-    rate, max_exponent = -float(lifted[0, -2]), 1 - lifted[:, -1].min()
-    length = namespace(by_class).sqrt(namespace(by_class).einsum("cp,cp->c", by_class, by_class).max())
-    if not 1 / MAX_RATE < rate < MAX_RATE or 3 * 2**-24 * float(max_exponent * length) > MAX_SCORE_ERROR:
+    rate, max_exponent = -float(lifted[0, -2]), -float(lifted[:, -1].min())
+    if not (1 / MAX_RATE < rate < MAX_RATE and is_precise_in_float32(max_exponent, by_class)):
         return lifted, by_class
     many_classes = 2 * len(by_class) > lifted.shape[1]
     return cast(lifted, "float32"), cast(by_class, "float32") if many_classes else by_class

@@ -37,8 +37,7 @@ class LocalProcess:
     @cached_property
     def _means(self) -> Any:
         """Lifted class means.  # (classes, d + 2) float32"""
-        starts = np.searchsorted(self.labels, np.arange(self.n_classes))
-        sums = np.add.reduceat(to_numpy(self.weights), starts, axis=0, dtype=np.float64)
+        sums = np.add.reduceat(to_numpy(self.weights), self._members[:, 0], axis=0, dtype=np.float64)
         means = sums / np.bincount(self.labels)[:, None]
         return lift_proxies(like(means, self.weights), self.centre, self.rate, "float32")
 

@@ -84,12 +84,12 @@ class Process(ABC):
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
         if is_torch(Q) != is_torch(self.by_class):
             return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
-        parts, step = [], block_rows(self.lifted)
+        parts = []
         with one_blas_thread():
-            for rows in blocks(len(Q), step):
+            for rows in blocks(max(1, len(Q)), block_rows(self.lifted)):
                 k = kernel_rows(lift_queries(Q[rows], self.centre), self.lifted)
                 parts.append((1 - self._explained(k)).clip(0) ** 0.5)
-        return cast_like(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
+        return cast_like(concatenate(parts), Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""

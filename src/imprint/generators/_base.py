@@ -74,5 +74,5 @@ def row_masses(X: Array, weight: Array | None) -> Array:
 
 
 def append_rows(rows: Array, mass: Array, X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Rows and their row_masses, followed by new rows and their weights.  # (n, d), (n,)"""
+    """Rows and their masses, followed by new rows and their weights.  # (n, d), (n,)"""
     return np.concatenate([rows, X]), np.concatenate([mass, row_masses(X, weight)])

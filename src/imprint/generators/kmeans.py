@@ -31,10 +31,9 @@ class KMeans(PerClassGenerator):
     def summarise_all(
         self, parts: Sequence[Array], rngs: Sequence[np.random.Generator], *weights: Sequence[Array]
     ) -> list[State]:
-        if weights:
-            return super().summarise_all(parts, rngs, *weights)
         problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
-        return [_state(result) for result in kmeans_many(parts, problems)]
+        rows = [to_numpy(X) for X in parts] if weights else parts
+        return [_state(result) for result in kmeans_many(rows, problems, *weights)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows, mass = append_rows(state["rows"], state["mass"], X, weight)

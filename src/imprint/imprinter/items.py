@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.core.errors import ParameterError, UnreadableInput, count, printable
+from imprint.core.errors import ParameterError, UnreadableInput, count, first_names, printable
 from imprint.core.label_sets import read_tags
 from imprint.datasets import Split
-from imprint.datasets.split import NO_LABELS, Inputs, classes_of, first_names, plain_labels
+from imprint.datasets.split import NO_LABELS, Inputs, classes_of, plain_labels
 from imprint.embeddings import Skipped
 from imprint.modalities import Modality, family, modality, of_file, read_file
 from imprint.modalities.embedding import matrix

@@ -9,10 +9,9 @@ from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
 from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import Array
-from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, check_int, printable
+from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, check_int, first_names, printable
 from imprint.core.label_sets import as_text
 from imprint.core.tree import LabelTree, Node
-from imprint.datasets.split import first_names
 from imprint.head import Decider
 from imprint.head.card import ModelCard
 from imprint.imprinter.embedder import BackboneEmbedder, Report

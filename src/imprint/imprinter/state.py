@@ -8,8 +8,7 @@ import numpy as np
 
 from imprint import backbones, generators, recipes
 from imprint.calibration.cross_validation import rows_by_class
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels

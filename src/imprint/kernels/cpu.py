@@ -19,17 +19,13 @@ ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 MALLOC_SETTINGS = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 """For the C library of Linux: freed memory is kept and used again, instead of returned and cleared."""
 MIN_COMPILED_WORK = 200_000  # multiplications; for less, importing numba takes longer than it saves
+HAS_NUMBA = find_spec("numba") is not None
 MAX_HELD_RESULTS = 16  # of `sum_on_all_cores`, in memory at a time
-
-
-@cache
-def numba_installed() -> bool:
-    return find_spec("numba") is not None
 
 
 def use_numba(work: float) -> bool:
     """Whether a problem with this number of multiplications runs in compiled loops; loads the BLAS that they call."""
-    if work < MIN_COMPILED_WORK or not numba_installed():
+    if work < MIN_COMPILED_WORK or not HAS_NUMBA:
         return False
     load_scipy_blas()
     return True
@@ -119,17 +115,16 @@ def load_scipy_blas() -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Use one thread for BLAS and kernels, here and in processes started in the block, which also keep freed memory."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD | MALLOC_SETTINGS}
-    os.environ.update(MALLOC_SETTINGS | os.environ | ONE_THREAD)
+    settings = ONE_THREAD | MALLOC_SETTINGS
+    before = {name: os.environ[name] for name in settings if name in os.environ}
+    os.environ.update(MALLOC_SETTINGS | before | ONE_THREAD)
     try:
         with threadpool_limits(1):
             yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in settings:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def limit_permanently() -> None:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,34 +46,37 @@ def kmeans(
     Centres are means weighted by `mass`. The iteration ends as scikit-learn's does: when no row changes its cluster,
     or when the squared shift of the centres is at most `tol` times the mean variance of the columns.
     """
-    _check(k, max_iter)
-    if mass is None and _in_triton(X):
-        return kmeans_many([X], [Problem(0, k, rng)], max_iter=max_iter, tol=tol)[0]
-    data = _Data(X, mass, tol)
-    with cpu.one_blas_thread():
-        if data.is_trivial(k):
-            return data.trivial(k)
-        return data.cluster(data.rows(k).seed(k, rng), max_iter)
+    return kmeans_many([X], [Problem(0, k, rng)], [mass], max_iter=max_iter, tol=tol)[0]
 
 
 def kmeans_many(
-    rows: Sequence[Array], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
+    rows: Sequence[Array],
+    problems: Sequence[Problem],
+    masses: Sequence[Array | None] = (),
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-4,
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
-    Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
-    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows on a GPU are
-    clustered there, float32 ones by Triton programs; other tensors are clustered as arrays.
+    `masses` are the weights of the rows of each data set, by default 1. Problems of the same rows share norms and
+    sketches or, where the rows are few, their Gram matrix. Those of the same seed also share the seeding, which for a
+    smaller `k` is a prefix of that for a larger one. Rows on a GPU are clustered there, float32 ones without masses by
+    Triton programs; other tensors are clustered as arrays.
     """
-    if _in_triton(rows[0]):
+    if max_iter < 1:
+        raise ParameterError(f"kmeans(max_iter={max_iter}): max_iter must be int >= 1.")
+    clusters: Counter[int] = Counter()
+    for i, k, _ in problems:
+        if k < 1:
+            raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
+        clusters[i] += k if 1 < k < len(rows[i]) else 0
+    is_plain = on_gpu(rows[0]) and dtype_name(rows[0]) == "float32" and all(mass is None for mass in masses)
+    if is_plain and find_spec("triton") is not None:
         from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
 
         return in_triton(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
-    clusters: Counter[int] = Counter()
-    for i, k, _ in problems:
-        _check(k, max_iter)
-        clusters[i] += k if 1 < k < len(rows[i]) else 0
-    data = {i: _Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)}
+    data = {i: _Data(X, mass, tol, clusters[i]) for i, (X, mass) in enumerate(zip_longest(rows, masses))}
     trivial = cache(lambda i, k: data[i].trivial(k))
     results: dict[int, KMeansResult] = {}
     groups: dict[int, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))  # by rows and by seeding
@@ -86,24 +90,12 @@ def kmeans_many(
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
-            if data[i].is_trivial(k):  # thousands of small classes are not worth a thread each
+            if k == 1 or k >= len(rows[i]):  # thousands of small classes are not worth a thread each
                 results[index] = trivial(i, k)
             else:
                 groups[i][seed, trials(k), data[i].is_compiled(k)].append(index)
         cpu.on_all_cores(solve, sorted(groups, key=lambda i: -clusters[i]))
     return [results[index] for index in range(len(problems))]
-
-
-def _in_triton(X: Any) -> bool:
-    """Whether the Triton programs of `kernels.tensor` cluster these rows."""
-    return on_gpu(X) and dtype_name(X) == "float32" and find_spec("triton") is not None
-
-
-def _check(k: int, max_iter: int) -> None:
-    if k < 1:
-        raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
-    if max_iter < 1:
-        raise ParameterError(f"kmeans(max_iter={max_iter}): max_iter must be int >= 1.")
 
 
 class _Data:
@@ -122,9 +114,6 @@ class _Data:
 
     def is_compiled(self, k: int) -> bool:
         return self.is_moderate and cpu.use_numba(self.X.size * k)
-
-    def is_trivial(self, k: int) -> bool:
-        return k == 1 or k >= len(self.X)
 
     def rows(self, k: int) -> ClusterRows:
         """The rows in the form that suits this number of clusters."""

@@ -35,9 +35,7 @@ class Pairwise:
         if not SQUARE_RANGE[0] < self.norms.max() < SQUARE_RANGE[1]:
             self.X = self.X.astype(np.float64)
         self.is_compiled = cpu.use_numba(self.X.size * len(X))
-        self.stored: Array | None = None
-        if 4 * len(X) ** 2 <= memory:
-            self.stored = self._all()
+        self.stored = self._all() if 4 * len(X) ** 2 <= memory else None
 
     def _all(self) -> Array:
         n = len(self.X)

@@ -49,27 +49,35 @@ def _is_reliable(distances: Any, indices: Any, Q: Any, W: Any) -> bool:
 
 def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
     m = min(m, len(W))
-    if is_torch(Q):
-        return _among_tensors(double(Q), double(like(W, Q)), m, metric)
-    if metric == "manhattan" or len(Q) < MIN_PROPOSAL_QUERIES or 4 * (m + EXTRA_PROPOSALS) > len(W):
-        return _among_all(Q, W, m, metric)
+    proposing_is_slower = len(Q) < MIN_PROPOSAL_QUERIES or 4 * (m + EXTRA_PROPOSALS) > len(W)
+    if is_torch(Q) or metric == "manhattan" or proposing_is_slower:
+        return _among_all(Q, like(W, Q), m, metric)
     return _among_proposed(Q, W, m, metric)
 
 
-def _among_tensors(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
-    """Search by the distances to all rows, on their device."""
+def _among_all(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
+    """Search by the distances to all rows: of arrays on all cores, of tensors on their device."""
+    W = double(W)
     if metric == "cosine":
-        Q, W = unit_rows(Q), unit_rows(W)
-    blocks = Q.split(max(1, MAX_DEVICE_PRODUCTS // len(W)))
-    parts = [_smallest(_tensor_distances(queries, W, metric), m) for queries in blocks]
+        Q, W = unit_rows(double(Q)), unit_rows(W)
+    step = MAX_DEVICE_PRODUCTS // len(W) if is_torch(Q) else min(MAX_PRODUCTS // len(W), -(-len(Q) // cores()))
+
+    def search(rows: slice) -> tuple[Any, Any]:
+        return _smallest(_all_distances(double(Q[rows]), W, metric), m)
+
+    parts = on_all_cores(search, blocks(max(1, len(Q)), max(1, step)), parallel=not is_torch(Q))
     distances, indices = (concatenate(part) for part in zip(*parts))
-    return (distances.sqrt() if metric == "euclidean" else distances), indices
+    return (distances.sqrt() if is_torch(Q) and metric == "euclidean" else distances), indices
 
 
-def _tensor_distances(Q: Any, W: Any, metric: str) -> Any:
-    """Distances of tensors, squared if they are Euclidean.  # (q, p)"""
+def _all_distances(Q: Any, W: Any, metric: str) -> Any:
+    """Distances of all rows, of unit rows for the cosine; Euclidean ones of tensors are squared.  # (q, p)"""
     if metric == "cosine":
-        return (1 - Q @ W.T).clamp_(min=0)
+        return (1 - Q @ W.T).clip(0)
+    if not is_torch(Q):
+        from scipy.spatial.distance import cdist
+
+        return cdist(Q, W, {"manhattan": "cityblock"}.get(metric, metric))
     if metric == "manhattan":
         return concatenate([namespace(Q).cdist(queries, W, p=1) for queries in Q.split(1024)])
     length_sums = squared_norms(Q)[:, None] + squared_norms(W)
@@ -79,7 +87,10 @@ def _tensor_distances(Q: Any, W: Any, metric: str) -> Any:
 
 
 def _smallest(distances: Any, m: int) -> tuple[Any, Any]:
-    """The m smallest distances of every row of a tensor, ties by index."""
+    """The m smallest distances of every row and their columns, ties by column.  # (q, m), (q, m)"""
+    if not is_torch(distances):
+        order = np.argsort(distances, axis=1, kind="stable")[:, :m]
+        return np.take_along_axis(distances, order, axis=1), order
     value, index = distances.topk(min(m + 1, distances.shape[1]), largest=False)
     tied = namespace(value).argwhere((value[:, 1:] == value[:, :-1]).any(1)).ravel()  # topk lists equals in any order
     value, index = value[:, :m], index[:, :m]
@@ -88,32 +99,13 @@ def _smallest(distances: Any, m: int) -> tuple[Any, Any]:
     return value, index
 
 
-def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
-    """Search by the distances to all rows."""
-    from scipy.spatial.distance import cdist
-
-    distances, indices = _empty_results(Q, m)
-    if metric == "cosine":
-        Q, W = unit_rows(Q.astype(np.float64)), unit_rows(W.astype(np.float64))
-    name = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric]
-    step = max(1, min(MAX_PRODUCTS // len(W), -(-len(Q) // cores())))
-
-    def fill(rows: slice) -> None:
-        all_distances = cdist(Q[rows], W, name) if name else np.maximum(1 - Q[rows] @ W.T, 0)
-        order = np.argsort(all_distances, axis=1, kind="stable")[:, :m]
-        distances[rows], indices[rows] = np.take_along_axis(all_distances, order, axis=1), order
-
-    on_all_cores(fill, blocks(len(Q), step))
-    return distances, indices
-
-
 def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     """Search by the distances to a few proposed rows, and to all rows where rounding may have hidden a nearer one."""
     lifted = _lift(Q, W, metric)
     if lifted is None:
         return _among_all(Q, W, m, metric)
     left, right, squares = lifted
-    distances, indices = _empty_results(Q, m)
+    distances, indices = np.empty((len(Q), m)), np.empty((len(Q), m), dtype=np.intp)
     step = max(1, MAX_PRODUCTS // len(W))
 
     def fill(rows: slice) -> Array:
@@ -129,10 +121,6 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
     if len(doubtful):
         distances[doubtful], indices[doubtful] = _among_all(Q[doubtful], W, m, metric)
     return distances, indices
-
-
-def _empty_results(Q: Array, m: int) -> tuple[Array, Array]:
-    return np.empty((len(Q), m)), np.empty((len(Q), m), dtype=np.intp)
 
 
 def _squared(Q: Array, W: Array, metric: str) -> Array:

@@ -10,17 +10,13 @@ from imprint.kernels import cpu
 BLOCK_ROWS = 128  # ranked at a time; they stay in the cache
 
 
-def ranks(X: Array, repeated: bool = False) -> Array:
-    """The rank of every value within its row, 0 for the smallest; equal values keep their order.  # (n, d)
-
-    `repeated` calls, as in a study, run in compiled loops even if X is small.
-    """
+def ranks(X: Array) -> Array:
+    """The rank of every value within its row, 0 for the smallest; equal values keep their order.  # (n, d)"""
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
-    invert = _invert
-    if cpu.use_numba(np.inf if repeated else X.size):
-        from imprint.kernels.compiled.deciding import invert
+    positions = np.arange(X.shape[1], dtype=out.dtype)
     for block in cpu.blocks(len(X), BLOCK_ROWS):
-        invert(_order(X[block]), out[block])
+        for ranks_of_row, order in zip(out[block], _order(X[block])):
+            ranks_of_row[order] = positions
     return out
 
 
@@ -54,11 +50,6 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
         positions = np.searchsorted(pool, target)
         pool = np.insert(pool, np.repeat(positions, size), np.repeat(target, size))
     return targets
-
-
-def _invert(order: Array, out: Array) -> None:
-    """Write the position of every column in the order of its row to `out`."""
-    np.put_along_axis(out, order, np.arange(out.shape[1], dtype=out.dtype)[None], axis=1)
 
 
 def _order(X: Array) -> Array:

@@ -38,17 +38,12 @@ def stacked(
 
     `divisors` are the lengths of the rows of each block, None if no set divides them.
     """
-    rows = np.concatenate(blocks)
     begins = np.cumsum([0, *map(len, blocks)])
-    lengths = np.ones(len(rows), dtype=rows.dtype)
-    for begin, block_lengths in zip(begins, divisors):
-        if block_lengths is not None:
-            lengths[begin : begin + len(block_lengths)] = block_lengths
-    order = sorted(range(len(sets)), key=lambda i: (sets[i][0], sets[i][2], sets[i][1]))
-    block, size, unit = (np.array([sets[i][j] for i in order]) for j in range(3))
-    position = np.empty(len(sets), dtype=np.intp)
-    position[order] = np.arange(len(sets))
-    return ProxyStack(rows, lengths, begins[block], size, unit.astype(bool)), position
+    lengths = [np.ones_like(rows[:, 0]) if by is None else by for rows, by in zip(blocks, divisors)]
+    block, size, unit = np.array(sets).T
+    order = np.lexsort([size, unit, block])  # by block, then by unit, then by size
+    first, size, unit = begins[block[order]], size[order], unit[order].astype(bool)
+    return ProxyStack(np.concatenate(blocks), np.concatenate(lengths), first, size, unit), np.argsort(order)
 
 
 def span_maxima(Q: Array, stack: ProxyStack) -> Array:

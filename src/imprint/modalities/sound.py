@@ -89,7 +89,6 @@ def _samples(data: bytes, kind: int, bits: int) -> Array:
     if bits == 8:
         return (np.frombuffer(data, np.uint8).astype(np.float32) - 128) / 128
     if bits == 24:
-        padded = np.zeros((len(data) // 3, 4), np.uint8)  # as 32 bits, of which the lowest byte is zero
-        padded[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
+        padded = np.pad(np.frombuffer(data, np.uint8).reshape(-1, 3), ((0, 0), (1, 0)))  # the lowest byte is zero
         data, bits = padded.tobytes(), 32
     return np.frombuffer(data, f"<i{bits // 8}").astype(np.float32) / np.float32(1 << (bits - 1))

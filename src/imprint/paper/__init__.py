@@ -6,23 +6,16 @@ Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
 
 import tomllib
 from importlib.resources import files
+from pkgutil import resolve_name
 
 from imprint.core.errors import ParameterError, unknown
-from imprint.paper import budgets, collapse, measurements, modes, tables
 from imprint.paper.artefact import Artefact
 
 PREFIX, ALL = "paper/", "all"
-KINDS: dict[str, type[Artefact]] = {
-    name: kind
-    for module in (budgets, collapse, measurements, modes, tables)
-    for name, kind in vars(module).items()
-    if isinstance(kind, type) and issubclass(kind, Artefact)
-}
-"""The classes that `artefacts.toml` names."""
-
-
 _ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
-ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in _ENTRIES.items()}
+ARTEFACTS: dict[str, Artefact] = {
+    name: resolve_name(f"imprint.paper.{entry.pop('kind')}")(name=name, **entry) for name, entry in _ENTRIES.items()
+}
 """By name, in the order of the paper."""
 
 

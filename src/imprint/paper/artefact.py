@@ -131,7 +131,7 @@ class Finding(NamedTuple):
 
     holds: bool | Verdict
     figures: str
-    published: tuple[bool | Verdict, str] | None = None
+    published: "Finding | None" = None
     """The same for the published results, if they are computed here instead of stated in `artefacts.toml`."""
 
 
@@ -159,7 +159,12 @@ class Artefact(ABC):
     def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""
         selected = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
-        return selected and bool(setting.group(self.needs))
+        return selected and not self.obstacle(setting)
+
+    def obstacle(self, setting: Setting) -> str:
+        """Why the packs do not suffice, as a sentence; empty if they do."""
+        sentence = f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
+        return "" if setting.group(self.needs) else sentence
 
     def studies(self, setting: Setting) -> list[Study]:
         """The experiments it needs."""
@@ -179,18 +184,14 @@ class Artefact(ABC):
         if self.can_run(results.setting):
             with suppress(NotRunError):
                 return self.show(results)
-        return Section(self.name, self.title, self.where, self.missing(results.setting), topic=self.topic)
+        options = f" --beside {self.beside}" if self.beside else ""
+        not_run = f"Not run yet: imprint study run paper/{self.name}{options}"
+        text = self.obstacle(results.setting) or not_run
+        return Section(self.name, self.title, self.where, text, topic=self.topic)
 
     @abstractmethod
     def show(self, results: Results) -> Section:
         """The results next to the published ones; raises `NotRunError` if there are none."""
-
-    def missing(self, setting: Setting) -> str:
-        """Why there are no results."""
-        if not setting.group(self.needs):
-            return f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
-        options = f" --beside {self.beside}" if self.beside else ""
-        return f"Not run yet: imprint study run paper/{self.name}{options}"
 
     def scores(self, results: Results) -> Scores:
         """The accuracies of its first study; raises `NotRunError` if some are missing."""
@@ -214,7 +215,7 @@ class Artefact(ABC):
         claims = []
         for key, finding in findings.items():
             stated = self.claims[key]
-            published, figures = finding.published or (stated.get("holds", True), stated.get("published", ""))
-            theirs = verdict(published) if figures else None
-            claims.append(Claim(stated["text"], verdict(finding.holds), finding.figures, theirs, figures))
+            published = finding.published or Finding(stated.get("holds", True), stated.get("published", ""))
+            theirs = verdict(published.holds) if published.figures else None
+            claims.append(Claim(stated["text"], verdict(finding.holds), finding.figures, theirs, published.figures))
         return claims

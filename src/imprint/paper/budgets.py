@@ -70,21 +70,25 @@ class LowData(Artefact):
     per_backbone: bool = False
     """Whether every backbone has its own panels; by default they show the mean over backbones."""
 
+    def obstacle(self, setting: Setting) -> str:
+        few = f"The smallest class has {setting.smallest} rows; the figure begins with {self.first} rows per class."
+        return super().obstacle(setting) or (few if setting.smallest < self.first else "")
+
     def studies(self, setting: Setting) -> list[Study]:
         methods = [method for method, _ in _shot_methods(setting).values()]
-        return role_study(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
+        shots = [n for n in SHOTS if n <= setting.smallest]
+        return role_study(setting, "benchmark", methods, ["all"], SHOT_SEEDS, shots)
 
     def show(self, results: Results) -> Section:
-        scores, group = self.scores(results), results.setting.benchmark
-        shots = np.array(_shots(results.setting))
-        shape = len(group.backbones), len(group.datasets), len(shots), len(SHOT_SEEDS)
-        methods, titles = _shot_methods(results.setting), list(group.backbones)
+        (study,), scores = self.studies(results.setting), self.scores(results)
+        shape = [len(values) for values in (study.backbones, study.datasets, study.shots, study.seeds)]
+        methods, titles, shots = _shot_methods(results.setting), study.backbones, np.array(study.shots)
         curves = {label: scores.of(method).reshape(shape) for label, (method, _) in methods.items()}
         if not self.per_backbone and len(titles) > 1:
-            titles = ["mean of the backbones"]
+            titles = ("mean of the backbones",)
             curves = {label: values.mean(axis=0, keepdims=True) for label, values in curves.items()}
         panels = []
-        for (i, title), (j, dataset) in product(enumerate(titles), enumerate(group.datasets)):
+        for (i, title), (j, dataset) in product(enumerate(titles), enumerate(study.datasets)):
             lines = []
             for label, (_, fewest) in methods.items():
                 fits = (shots >= max(fewest, self.first)) & (shots <= self.last)
@@ -96,8 +100,8 @@ class LowData(Artefact):
         findings = {}
         if not self.per_backbone:
             means = np.array([values[0].mean(axis=2) for values in curves.values()])  # (k, data sets, shots)
-            start = {d: crossing(means[: len(SHOT_K), j], shots) for j, d in enumerate(group.datasets)}
-            findings = check_shots(start, max(shots))
+            start = {d: crossing(means[: len(SHOT_K), j], shots) for j, d in enumerate(study.datasets)}
+            findings = check_shots(start, max(study.shots))
         return self.make_section(results, [self.picture(svg)], findings, draws=len(SHOT_SEEDS))
 
 
@@ -106,10 +110,6 @@ def _shot_methods(setting: Setting) -> dict[str, tuple[str, int]]:
     names = {k: f"k = {k}" if k > 1 else "k = 1 (mean)" for k in SHOT_K}
     methods = {name: (KMEANS.replace("{k}", str(k)), k) for k, name in names.items()}
     return methods | ({"k = n (all)": (cosine("all"), 1)} if setting.aggregator == MAX else {})
-
-
-def _shots(setting: Setting) -> list[int]:
-    return [n for n in SHOTS if n <= setting.smallest]
 
 
 def crossing(means: Array, shots: Array) -> int | None:

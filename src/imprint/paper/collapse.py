@@ -54,31 +54,22 @@ def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report:
         report("Neural collapse", i + 1, len(planned))
 
 
-def _measured(results: Results, split: str, kind: str) -> Iterator[tuple[str, str, float]]:
-    """Backbone, data set and NC1 of what was measured on training or on test rows; `kind` is "nc1" or "published"."""
-    values = results.measured(NAME)
+def measured_nc1(results: Results, kind: str = "nc1") -> tuple[Sets, dict[str, Array]]:
+    """NC1 of the whole ten-class sets, and of the "d in 1" maps by backbone.  # (d, map)
+
+    `kind` is "nc1" for the formula of the paper, or "published" for the published computation. Backbones of which some
+    maps have not been measured are left out. Raises `NotRunError` if no ten-class set has been measured.
+    """
+    values, sets, maps = results.measured(NAME), dict[str, dict[str, float]](), dict[str, list[float]]()
     for at in measurements(results.setting):
-        key = " / ".join(at)
-        if at[3] == split and key in values:
-            yield at[0], at[1], values[key][kind]
-
-
-def set_values(results: Results, kind: str = "nc1") -> Sets:
-    """NC1 of the whole ten-class sets by backbone and data set; raises `NotRunError` if there is none."""
-    sets: dict[str, dict[str, float]] = {}
-    for backbone, dataset, value in _measured(results, "train", kind):
-        sets.setdefault(backbone, {})[dataset] = value
+        (backbone, dataset, _, split), key = at, " / ".join(at)
+        if key in values and split == "train":
+            sets.setdefault(backbone, {})[dataset] = values[key][kind]
+        elif key in values:
+            maps.setdefault(backbone, []).append(values[key][kind])
     if not sets:
         raise NotRunError(f"{results.folder}: NC1 of the ten-class sets has not been measured.")
-    return sets
-
-
-def map_values(results: Results, kind: str = "nc1") -> dict[str, Array]:
-    """NC1 of the "d in 1" maps of every backbone for which all were measured.  # (d, map)"""
-    maps: dict[str, list[float]] = {}
-    for backbone, _, value in _measured(results, "test", kind):
-        maps.setdefault(backbone, []).append(value)
-    return {b: np.reshape(v, (len(D), MAPS)) for b, v in maps.items() if len(v) == len(D) * MAPS}
+    return sets, {b: np.reshape(v, (len(D), MAPS)) for b, v in maps.items() if len(v) == len(D) * MAPS}
 
 
 class CollapseFigure(Artefact):
@@ -87,50 +78,51 @@ class CollapseFigure(Artefact):
     measure = measure_collapse
 
     def show(self, results: Results) -> Section:
-        sets, as_published, maps = set_values(results), set_values(results, "published"), map_values(results)
-        parts: list[Any] = [_table(sets, as_published)]
+        (sets, maps), (sets_as_published, maps_as_published) = (
+            measured_nc1(results, kind) for kind in ("nc1", "published")
+        )
+        parts: list[Any] = [_table(sets, sets_as_published)]
         if maps:
-            curves = {"published centring": map_values(results, "published"), "the formula of the paper": maps}
+            curves = {"published centring": maps_as_published, "the formula of the paper": maps}
             panels = [Panel("published", [Series(b, D, v) for b, v in NC1.items()])]
             for name, nc1_of_maps in curves.items():
                 panels.append(Panel(f"here, {name}", [Series(b, D, *interval(v)) for b, v in nc1_of_maps.items()]))
             parts.insert(0, self.picture(draw(panels, "classes per label, d", "NC1")))
-        return self.make_section(results, parts, check_collapse(maps, sets, as_published))
+        return self.make_section(results, parts, check_collapse(maps, sets, sets_as_published))
 
 
 def _table(sets: Sets, as_published: Sets) -> TextTable:
-    datasets, lines = list(dict.fromkeys(d for values in sets.values() for d in values)), []
-    for b, values in sets.items():
-        cells = (f"{values[d]:.2f} ({as_published[b][d]:.2f})" if d in values else "" for d in datasets)
-        lines.append((b, *cells))
+    """The measured values, then the published ones. Those of the published computation are in brackets."""
+    datasets = list(dict.fromkeys(d for values in sets.values() for d in values))
+    cells = {b: {d: f"{v:.2f} ({as_published[b][d]:.2f})" for d, v in values.items()} for b, values in sets.items()}
     for b, values in NC1_OF_SETS.items():
-        if values.keys() & set(datasets):
-            lines.append((f"published: {b}", *(f"({values[d]:.2f})" if d in values else "" for d in datasets)))
+        cells[f"published: {b}"] = {d: f"({values[d]:.2f})" for d in datasets if d in values}
+    lines = ((name, *(by_dataset.get(d, "") for d in datasets)) for name, by_dataset in cells.items() if by_dataset)
     return TextTable(("NC1 (published centring)", *datasets), tuple(lines))
 
 
 def check_collapse(maps: Mapping[str, Array], sets: Sets, as_published: Sets) -> dict[str, Finding]:
     """Test the claims about NC1: over d, of the ten-class sets, and by the published computation."""
-    linear: tuple[bool | Verdict, str] = Verdict.UNTESTABLE, "there are no packs of a hundred classes"
+    linear = Finding(Verdict.UNTESTABLE, "there are no packs of a hundred classes")
     if maps:
         linear = _linear({b: v.mean(axis=1) for b, v in maps.items()})
-    findings = {"linear": Finding(*linear, _linear(NC1)), "highest": _highest(sets)}
-    if any("cifar10" in values for values in sets.values()):
-        findings["lowest"] = Finding(*_lowest(sets), _lowest(NC1_OF_SETS))
+    findings = {"linear": linear._replace(published=_linear(NC1)), "highest": _highest(sets)}
+    if with_cifar10 := {b: values for b, values in sets.items() if "cifar10" in values and len(values) > 1}:
+        findings["lowest"] = _lowest(with_cifar10)._replace(published=_lowest(NC1_OF_SETS))
     more = [100 * (as_published[b][d] / v - 1) for b, values in sets.items() for d, v in values.items()]
     larger = f"larger by {min(more):.1f} to {max(more):.1f} % on the ten-class sets"
     findings["formula"] = Finding(max(more) <= 0.1, f"the published computation gives values {larger}")
     return findings
 
 
-def _linear(curves: Mapping[str, Any]) -> tuple[bool, str]:
+def _linear(curves: Mapping[str, Any]) -> Finding:
     """Whether NC1 is a linear function of d."""
     fits = {b: float(np.corrcoef(D, v)[0, 1] ** 2) for b, v in curves.items()}
-    return all(r2 > 0.97 for r2 in fits.values()), f"R² of a line: {listed(fits, '.3f')}"
+    return Finding(all(r2 > 0.97 for r2 in fits.values()), f"R² of a line: {listed(fits, '.3f')}")
 
 
 def _highest(sets: Sets) -> Finding:
-    """Whether CombiDigits has the highest NC1 of all sets of a backbone."""
+    """Whether CombiDigits has the highest NC1 of all sets of each backbone that has several."""
     several = {b: values for b, values in sets.items() if COMBINED in values and len(values) > 1}
     if not several:
         return Finding(Verdict.UNTESTABLE, "there are no packs of it")
@@ -139,10 +131,10 @@ def _highest(sets: Sets) -> Finding:
     return Finding(all(values[COMBINED] > others[b] for b, values in several.items()), figures)
 
 
-def _lowest(sets: Sets) -> tuple[bool, str]:
-    """Whether CIFAR-10 has the lowest NC1 of all sets of a backbone."""
-    lowest = {b: min(values, key=values.__getitem__) for b, values in sets.items() if "cifar10" in values}
-    return set(lowest.values()) == {"cifar10"}, "lowest: " + ", ".join(f"{b} {d}" for b, d in lowest.items())
+def _lowest(sets: Sets) -> Finding:
+    """Whether CIFAR-10 has the lowest NC1 of all sets of each backbone."""
+    lowest = {b: min(values, key=values.__getitem__) for b, values in sets.items()}
+    return Finding(set(lowest.values()) == {"cifar10"}, "lowest: " + ", ".join(f"{b} {d}" for b, d in lowest.items()))
 
 
 class GainFigure(Artefact):
@@ -175,7 +167,7 @@ class GainFigure(Artefact):
 
 def gain_points(results: Results) -> list[Point]:
     """The points of a run; NC1 by the formula of the paper."""
-    maps, sets, count = map_values(results), set_values(results), results.setting.maps
+    (sets, maps), count = measured_nc1(results), results.setting.maps
     if not maps:
         raise NotRunError(f"{results.folder}: NC1 of the label maps has not been measured.")
     points = [
@@ -215,17 +207,15 @@ def fits_by_region(points: Sequence[Point]) -> Fits:
 
 def check_gain(here: Fits, published: Fits) -> dict[str, Finding]:
     """Test whether the gain rises with NC1."""
-    holds, figures = _rises(published["NC1 > 1"])
-    large = holds, f"{figures}; the paper's own points give ρ = 0.05, p = 0.79"
-    return {
-        "all": Finding(*_rises(here["all"]), _rises(published["all"])),
-        "large": Finding(*_rises(here["NC1 > 1"]), large),
-    }
+    all_here, large_here = _rises(here["all"]), _rises(here["NC1 > 1"])
+    large = _rises(published["NC1 > 1"])
+    large = large._replace(figures=f"{large.figures}; the paper's own points give ρ = 0.05, p = 0.79")
+    return {"all": all_here._replace(published=_rises(published["all"])), "large": large_here._replace(published=large)}
 
 
-def _rises(f: GainFit | None) -> tuple[bool | Verdict, str]:
-    """Whether the gain rises significantly with NC1, and the figures."""
+def _rises(f: GainFit | None) -> Finding:
+    """Whether the gain rises significantly with NC1."""
     if f is None:
-        return Verdict.UNTESTABLE, "too few points, or all with the same gain"
+        return Finding(Verdict.UNTESTABLE, "too few points, or all with the same gain")
     figures = f"ρ = {f.spearman:.2f} (p = {f.p_value:.2g}), R² = {f.r2:.2f}, n = {f.n}"
-    return f.spearman > 0 and f.p_value < 0.05, figures
+    return Finding(f.spearman > 0 and f.p_value < 0.05, figures)

@@ -25,7 +25,6 @@ from imprint.report.tables import TextTable
 from imprint.study import Packs, Study
 from imprint.tasks.d_in_1 import DIn1
 
-MEMORY, RUNTIME = "memory", "runtime"
 LEAST_SQUARES = {v: unnormalised(f"least_squares(reg={v!r})") for v in (1e-6, 1e-4, 1e-2, 0.05, 0.1, 1.0)}
 """Methods by weight decay."""
 
@@ -38,10 +37,10 @@ class Memory(Artefact):
         for backbone in setting.benchmark.backbones:
             data = source.open(backbone, setting.benchmark.datasets[0])
             values[backbone] = compare_with_head(data.X, data.y, data.X_test)
-        write_json(folder / f"{MEMORY}.json", values)
+        write_json(folder / f"{self.name}.json", values)
 
     def show(self, results: Results) -> Section:
-        values = results.measured(MEMORY)
+        values = results.measured(self.name)
         lines = tuple((b, f"{v['rows']:,}", f"{v['agree']:,}", f"{v['difference']:.1g}") for b, v in values.items())
         agree, rows = (sum(v[key] for v in values.values()) for key in ("agree", "rows"))
         equal = agree == rows and all(v["difference"] < 1e-5 for v in values.values())
@@ -89,7 +88,7 @@ class Runtime(Artefact):
 
     def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         """Fit every generator on every task with every seed: on one thread, nothing shared, nothing normalised."""
-        path, group = folder / f"{RUNTIME}.json", setting.benchmark
+        path, group = folder / f"{self.name}.json", setting.benchmark
         values, points = read_json(path), list(product(group.backbones, group.datasets, TASKS))
         with one_thread():
             for i, point in enumerate(points):
@@ -100,7 +99,7 @@ class Runtime(Artefact):
                 report("Runtime", i + 1, len(points))
 
     def show(self, results: Results) -> Section:
-        tasks, lines, means = results.measured(RUNTIME), [], {}
+        tasks, lines, means = results.measured(self.name), [], {}
         for label, (_, published) in self.generators.items():
             medians = np.array([np.median(times[label]) for times in tasks.values()])
             means[label] = float(medians.mean())
@@ -154,10 +153,7 @@ class LabelMaps(Artefact):
                     axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
                     axes.text(x, y, str(number), ha="center", va="center", fontsize=9, color=ink)
                 axes.set_title(f"{d} in 1", loc="left")
-                axes.set_xlim(-0.5, side - 0.5)
-                axes.set_ylim(labels - 0.5, -0.5)
-                axes.set_xticks([])
-                axes.set_yticks(range(labels))
+                axes.set(xlim=(-0.5, side - 0.5), ylim=(labels - 0.5, -0.5), xticks=[], yticks=range(labels))
                 axes.set_xlabel("classes of the block")
                 axes.grid(False)
             figure.supylabel("new label", fontsize=9)
@@ -166,7 +162,6 @@ class LabelMaps(Artefact):
 
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
 POINTS = 60  # embeddings shown of each source
-FILE, EMBEDDINGS = f"{COMBINED}.npy", f"{COMBINED}.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,23 +178,24 @@ class CombiDigitsFigure(Artefact):
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # np.save into a file does not report a full disk
             np.save(buffer, np.stack([_samples(packs[name]) for name in SOURCES]))
-            with atomic_write(folder / FILE) as f:
+            with atomic_write(folder / f"{self.name}.npy") as f:
                 f.write(buffer.getbuffer())
-        sources = _sources(setting)
-        if sources is not None:
+        path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
+        if path.is_file():
+            sources = _sources(path)
             points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
-            write_json(folder / EMBEDDINGS, points)
+            write_json(folder / f"{self.name}.json", points)
 
     def show(self, results: Results) -> Section:
-        parts = []
-        if (results.folder / FILE).is_file():
-            pictures = np.load(results.folder / FILE).reshape(-1, SIZE, SIZE, 3)
+        parts, samples = [], results.folder / f"{self.name}.npy"
+        if samples.is_file():
+            pictures = np.load(samples).reshape(-1, SIZE, SIZE, 3)
             with canvas(3.6, 3.0) as (figure, out):
                 for axes, picture in zip(figure.subplots(len(SOURCES), EACH).flat, pictures):
                     axes.imshow(picture, interpolation="none")
                     axes.set_axis_off()
             parts.append(self.picture(out.getvalue()))
-        if points := read_json(results.folder / EMBEDDINGS):
+        if points := read_json(results.folder / f"{self.name}.json"):
             clouds = [
                 Cloud(b, [Point(s, False, *at) for s, both in sources.items() for at in zip(*both)])
                 for b, sources in points.items()
@@ -222,11 +218,8 @@ def _samples(path: Path) -> Array:
     return np.stack([np.asarray(p) for p in pictures])
 
 
-def _sources(setting: Setting) -> Array | None:
-    """The source of each training row; None if the folder has no file of them."""
-    path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
-    if not path.is_file():
-        return None
+def _sources(path: Path) -> Array:
+    """The source of each training row."""
     with open_pack(path) as pack:
         if "train" not in pack.files:
             raise FileError(f"{path}: it must hold `train`, the source of every training row.")

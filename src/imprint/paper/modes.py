@@ -1,6 +1,5 @@
 """Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets; published values."""
 
-import csv
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, listed
-from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study, unnormalised
+from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Section
 from imprint.report.tables import TextTable
@@ -19,15 +18,9 @@ from imprint.study import Study
 
 K, D = range(1, 16), range(1, 11)
 """Proxies per class, and classes per label of "d in 1", in the figures of the paper."""
-KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
+KMEANS = cosine("kmeans(k={k})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
-SETS = ("benchmark", "combined")  # roles of the ten-class sets
 SHOWN = (0, 4, 14)  # indices in K
-ONE_AND_BEST = {
-    KMEANS: ("mean", "k-means, best k"),
-    K_LEAST_SQUARES: ("least squares", "k-least-squares, best k"),
-}
-"""By method: the names of the lines with one proxy and with the best number."""
 TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
 """Accuracy by backbone.  # (d, k)"""
@@ -36,14 +29,9 @@ NC1: dict[str, list[float]] = _PUBLISHED["nc1"]
 """Published NC1 by backbone, the mean over the label maps for every d in `D`."""
 NC1_OF_SETS: dict[str, dict[str, float]] = _PUBLISHED["nc1_of_sets"]
 """Published NC1 by backbone and data set."""
-with (files("imprint.paper") / "kmeans_over_k.csv").open(encoding="utf-8") as _file:
-    KMEANS_OVER_K = {(b, d): np.array(values, float) for b, d, *values in list(csv.reader(_file))[1:]}
-"""Published accuracy in percent of k-means for every k in `K`, by backbone and data set; L2 throughout, max.
-
-"d in 1" rows are named by d and are means over ten label maps of ImageNet; every value is the median over three seeds,
-read from a published vector drawing.
-"""
-PUBLISHED_CURVES = {b: np.array([KMEANS_OVER_K[b, f"{d}_in_1"] for d in D]) for b, _ in KMEANS_OVER_K}
+KMEANS_OVER_K = {(b, d): np.array(v, float) for b, sets in _PUBLISHED["kmeans_over_k"].items() for d, v in sets.items()}
+"""Published accuracy of k-means for every k in `K`, by backbone and data set; the maps of one d are named `3_in_1`."""
+PUBLISHED_CURVES = {b: np.array([KMEANS_OVER_K[b, f"{d}_in_1"] for d in D]) for b in NC1}
 """The same for the label maps, by backbone.  # (d, k)"""
 
 
@@ -74,7 +62,7 @@ def map_curves(results: Results, method: str) -> dict[str, Array]:
 def set_curves(results: Results, method: str) -> dict[tuple[str, str], Array]:
     """Accuracy on the whole ten-class sets, by backbone and data set, as far as they were run.  # (k, seed)"""
     curves: dict[tuple[str, str], Array] = {}
-    for study in curve_studies(results.setting, method, SETS):
+    for study in curve_studies(results.setting, method, ["benchmark", "combined"]):
         with suppress(NotRunError):
             scores = results.scores([study])
             at = [(instance.backbone, instance.dataset) for instance in scores.instances]
@@ -116,7 +104,7 @@ class ModeCurves(Artefact):
         if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
             tables += _against_published(means, sets, setting.many.datasets[0])
         here, theirs = check(means), check(PUBLISHED_CURVES) if self.method == KMEANS else {}
-        findings = {claim: Finding(*here[claim], theirs.get(claim)) for claim in self.claims}
+        findings = {claim: here[claim]._replace(published=theirs.get(claim)) for claim in self.claims}
         return self.make_section(results, [self.picture(svg), *tables], findings, pool=setting.many.datasets[0])
 
 
@@ -139,39 +127,40 @@ def value_line(backbone: str, dataset: str, ours: Array, theirs: Array) -> tuple
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
+@dataclass(frozen=True, kw_only=True)
 class BestK(Artefact):
     """k-means and k-least-squares over d, with one proxy and with the best number; a panel for each backbone."""
 
+    methods: Mapping[str, tuple[str, str]]
+    """By method: the labels of the lines with one proxy and with the best number; k-means comes first."""
     needs = "many"
 
     def studies(self, setting: Setting) -> list[Study]:
-        return [study for method in ONE_AND_BEST for study in curve_studies(setting, method)]
+        return [study for method in self.methods for study in curve_studies(setting, method)]
 
     def show(self, results: Results) -> Section:
-        lines: dict[str, dict[str, Array]] = {}  # by backbone and name  # (d, seeds)
-        for method, (one, best) in ONE_AND_BEST.items():
+        lines: dict[str, dict[str, Array]] = {}  # by backbone and label  # (d, seeds)
+        for method, (one, best) in self.methods.items():
             for b, values in map_curves(results, method).items():
                 means = values.mean(axis=1)  # (d, k, seeds)
                 best_k = means.mean(axis=2).argmax(axis=1)
-                by_name = lines.setdefault(b, {})
-                by_name[one] = means[:, 0]
-                by_name[best] = means[np.arange(len(D)), best_k]
-        panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in by_name.items()]) for b, by_name in lines.items()]
+                lines.setdefault(b, {}).update({one: means[:, 0], best: means[np.arange(len(D)), best_k]})
+        panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in by_label.items()]) for b, by_label in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.make_section(results, [self.picture(svg)], _check_best_k(lines))
+        return self.make_section(results, [self.picture(svg)], self._check(lines))
 
-
-def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
-    (mean, kmeans), (one, many) = ONE_AND_BEST.values()
-    last = {b: {n: float(v[-1].mean()) for n, v in by_name.items()} for b, by_name in lines.items()}
-    several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
-    wins = {b: [d for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
-    figures = "; ".join(f"{b}: {listed(by_name, '.1f')}" for b, by_name in last.items())
-    at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
-    return {
-        "several": Finding(several, figures),
-        "competitive": Finding(any(wins.values()), f"k-means is at least as good at {at}"),
-    }
+    def _check(self, lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
+        """Test whether several proxies beat one at d = 10, and whether k-means is as good as k-least-squares."""
+        (mean, kmeans), (one, many) = self.methods.values()
+        last = {b: {n: float(v[-1].mean()) for n, v in by_label.items()} for b, by_label in lines.items()}
+        several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
+        wins = {b: [d for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
+        figures = "; ".join(f"{b}: {listed(by_label, '.1f')}" for b, by_label in last.items())
+        at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
+        return {
+            "several": Finding(several, figures),
+            "competitive": Finding(any(wins.values()), f"k-means is at least as good at {at}"),
+        }
 
 
 def peaks(values: Array) -> list[int]:
@@ -180,8 +169,8 @@ def peaks(values: Array) -> list[int]:
     return [d for d, row in rows if row[d - 1] > row[d] and (d == 1 or row[d - 1] > row[d - 2])]
 
 
-def check(means: Means) -> dict[str, tuple[bool, str]]:
-    """Test all claims about curves over k: whether each holds, and the figures behind it."""
+def check(means: Means) -> dict[str, Finding]:
+    """Test all claims about curves over k."""
     at_peak = {b: peaks(v) for b, v in means.items()}
     shown = (f"{b}: " + (f"d = {', '.join(map(str, d))}" if d else "no d") for b, d in at_peak.items())
     peaks_at = f"peaks at {'; '.join(shown)}"
@@ -196,10 +185,10 @@ def check(means: Means) -> dict[str, tuple[bool, str]]:
     kinds = all(one[b] > 5 if transformer[b] else len(at_peak[b]) >= 8 for b in means)
     best_for = ", ".join(f"{b} {n} of 10 d" for b, n in one.items())
     return {
-        "peaks": (all(len(d) == len(D) for d in at_peak.values()), peaks_at),
-        "best": (all(hits), f"{sum(hits)} of {len(hits)}"),
-        "several": (several, f"at d = 10: {listed(gains, '+.2f')}"),
-        "dips": (dip, f"largest dip below k = 1, points: {listed(dips)}"),
-        "declines": (min(falls.values()) > 0, f"from k = d to k = 15 on average, points lost: {listed(falls)}"),
-        "kinds": (kinds, f"{peaks_at}; k = 1 is best for {best_for}"),
+        "peaks": Finding(all(len(d) == len(D) for d in at_peak.values()), peaks_at),
+        "best": Finding(all(hits), f"{sum(hits)} of {len(hits)}"),
+        "several": Finding(several, f"at d = 10: {listed(gains, '+.2f')}"),
+        "dips": Finding(dip, f"largest dip below k = 1, points: {listed(dips)}"),
+        "declines": Finding(min(falls.values()) > 0, f"from k = d to k = 15 on average, points lost: {listed(falls)}"),
+        "kinds": Finding(kinds, f"{peaks_at}; k = 1 is best for {best_for}"),
     }

@@ -64,7 +64,8 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:
-    tables = [Store(folder / role).table() for role in ROLES]
+    stores = [Store(folder / role) for role in ROLES if (folder / role / MANIFEST).exists()]
+    tables = [store.table() for store in stores]
     columns = [table[f"seconds_{part}"].to_numpy() for table in tables for part in ("generation", "evaluation")]
     every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
     filled = [name for name, section in every.items() if section.parts or section.claims]
@@ -74,8 +75,7 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
     beside = "" if setting.aggregator == MAX else setting.aggregator
     options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
     options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
-    stores = sorted(manifest.parent for manifest in folder.glob(f"*/{MANIFEST}"))
-    libraries = Store(stores[0]).manifest()["libraries"] if stores else {}
+    libraries = stores[0].manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
         f"the same studies with {beside} instead of max." if beside else _scope(setting, complete),

@@ -115,7 +115,7 @@ def discover(
                 raise unknown(f"{kind} in {path}", name, sorted(known))
     packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
     names = _paper_first({d for _, d in packs}, BENCHMARK)
-    candidates = backbones or _paper_first({b for b, _ in packs}, WEIGHT_DECAY)
+    candidates = _paper_first({b for b, _ in packs}, WEIGHT_DECAY)
 
     def group(datasets: Sequence[str]) -> Group:
         complete = (b for b in candidates if datasets and all((b, d) in packs for d in datasets))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from math import ceil
@@ -13,7 +12,7 @@ import numpy as np
 
 from imprint.collapse import GainFit
 from imprint.core.arrays import Array
-from imprint.core.extras import missing
+from imprint.core.extras import import_extra
 
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
@@ -38,8 +37,7 @@ STYLE: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Series(NamedTuple):
     """A line with a band. Series with one label share a style."""
 
     label: str
@@ -52,8 +50,7 @@ class Series:
     marked: Sequence[int] | None = None  # indices of the points that have a marker [default: all]
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(NamedTuple):
     """One pair of axes, with an optional horizontal line at `level`."""
 
     title: str
@@ -74,14 +71,10 @@ def interval(values: Array) -> tuple[Array, Array, Array]:
 @contextmanager
 def style(**settings: Any) -> Iterator[None]:
     """Use matplotlib's defaults with these settings, and restore the user's settings afterwards."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise missing(None, "Drawings need matplotlib") from None
+    matplotlib = import_extra("matplotlib", None, "Drawing")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        parameters: Any = matplotlib.rcParams
-        parameters.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings})
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings})
         yield
 
 
@@ -109,11 +102,10 @@ def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = F
         from matplotlib.lines import Line2D
 
         grid, looks = figure.subplots(rows, columns, squeeze=False), _looks(panels)
-        for i, axes in enumerate(grid.flat):
-            if i >= len(panels):
-                axes.set_axis_off()
-                continue
-            _panel(axes, panels[i], looks, log_x)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_axis_off()
+        for i, (axes, panel) in enumerate(zip(grid.flat, panels)):
+            _panel(axes, panel, looks, log_x)
             if i >= len(panels) - columns:
                 axes.set_xlabel(x_label)
         for axes in grid[:, 0]:
@@ -181,8 +173,7 @@ class Point(NamedTuple):
     y: float
 
 
-@dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(NamedTuple):
     """A panel of points, with an optional line through them."""
 
     title: str

@@ -14,7 +14,7 @@ from typing import Any
 
 from imprint import backbones, recipes
 from imprint.backbones import Backbone
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import FileError, ParameterError, UnreadableInput, unknown
 from imprint.core.files.atomic import exclusive, home
 from imprint.datasets import Split

@@ -18,8 +18,8 @@ from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.memory import peak_memory, reset_peak, without_collection
 from imprint.kernels.cpu import one_thread
-from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths
+from imprint.kernels.scores import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.stacks import Neighbours, ProxyStack, span_maxima, stacked
 from imprint.normalisers.l2 import L2
 from imprint.study.kernel_decisions import KernelDecisions

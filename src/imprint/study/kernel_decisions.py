@@ -17,11 +17,11 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.arrays import Array, Proxies, State
 from imprint.core.errors import ParameterError
-from imprint.gaussian_process.gaussian import MAX_RATE, MAX_SCORE_ERROR, centre_of, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import MAX_RATE, centre_of, is_precise_in_float32, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import build_proxies
-from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
+from imprint.kernels.scores import Counts, count_decisions
 from imprint.normalisers._base import Normaliser
 from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ProxySpec
@@ -100,9 +100,8 @@ class KernelDecisions:
             np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, scale))
             weights = class_weights(proxies, aggregator.balance)
             coefficients = _solve_in_place(K, proxies.labels, str(aggregator)).T * weights[:, None]
-            is_single = self.queries.dtype == np.float32
-            single_suffices = is_single and _precise_in_float32(rate * lengths.max(), coefficients)
-            dtype = np.float32 if single_suffices else np.float64
+            is_narrow = self.queries.dtype == np.float32 and is_precise_in_float32(rate * lengths.max(), coefficients)
+            dtype = np.float32 if is_narrow else np.float64
             yield from (SolvedDecision(d, rate, coefficients, dtype) for d in same_system)
 
     def _count(
@@ -152,9 +151,3 @@ def _solve_in_place(K: Array, labels: Array, name: str) -> Array:
     if info:
         raise ParameterError(f"{name}: proxies lie too close together for this noise; use a larger one.")
     return np.asarray(A)
-
-
-def _precise_in_float32(max_exponent: float, coefficients: Array) -> bool:
-    """Whether exponents rounded to float32 are precise enough, by the estimate of `gaussian.narrow_if_precise`."""
-    length = np.sqrt(np.einsum("cp,cp->c", coefficients, coefficients).max())
-    return bool(3 * 2**-24 * (1 + max_exponent) * length <= MAX_SCORE_ERROR)

@@ -41,7 +41,7 @@ class ProxyRows:
     @cached_property
     def ranks(self) -> Array:
         """The ranks of the values within each row."""
-        return ranks(self.rows, repeated=True)
+        return ranks(self.rows)
 
 
 class ClassProxies(NamedTuple):

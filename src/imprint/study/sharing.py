@@ -14,8 +14,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.max import Max
 from imprint.aggregators.nearest import Nearest
-from imprint.core.arrays import Array, State
-from imprint.core.digest import class_entropy
+from imprint.core.arrays import Array, State, class_entropy
 from imprint.gaussian_process.gaussian import MAX_SCORE_ERROR
 from imprint.generators._base import Generator
 from imprint.generators.all import AllRows

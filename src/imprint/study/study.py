@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from imprint import tasks
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.files.atomic import home
 from imprint.embeddings.pack import Pack, open_unpacked

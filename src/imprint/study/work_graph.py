@@ -9,7 +9,7 @@ import numpy as np
 from imprint import tasks
 from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import Array, factorize
-from imprint.kernels.decisions import Counts
+from imprint.kernels.scores import Counts
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing

@@ -8,9 +8,8 @@ import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import Array, Proxies, to_numpy
+from imprint.core.arrays import Array, Proxies, class_rng, to_numpy
 from imprint.core.component import DEFAULT_METHOD
-from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError, unknown
 from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.threads import lazy

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from imprint.core.arrays import Array
 from imprint.core.component import Component
-from imprint.core.errors import ParameterError, check_int
+from imprint.core.errors import ParameterError, check_int, first_names
 
 Label: TypeAlias = int | str
 Codes: TypeAlias = NDArray[np.intp]
@@ -120,7 +120,7 @@ def _steps(task: Task) -> tuple[Task, ...]:
 
 def first_classes(classes: Sequence[Label]) -> str:
     """Up to ten classes, for an error message."""
-    return ", ".join(map(repr, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
+    return first_names(list(map(repr, classes)), 10)
 
 
 def integer_labels(task: Task, classes: Sequence[Label]) -> list[int]:

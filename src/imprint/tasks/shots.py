@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from imprint.core.arrays import class_rng
 from imprint.core.component import param
-from imprint.core.digest import class_rng
 from imprint.tasks._base import Codes, Label, Task
 from imprint.tasks.all import AllClasses
 

@@ -119,6 +119,7 @@ def test_a_file_without_record_says_what_to_write_and_where(tmp_path):
     ("content", "message"),
     [
         ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("[]", "must be a JSON object"),
         ({"layer": "embedding"}, "must have 'width'"),
         (SIDECAR | {"wdth": 1}, "no key 'wdth'"),

@@ -183,6 +183,25 @@ def test_a_damaged_or_dangerous_zip_is_refused(photos, tmp_path):
         [split.inputs[i] for i in range(len(split))]
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_file_in_a_zip_is_one_unreadable_input(tmp_path, method):
+    """Every decompressor raises exceptions of its own."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("cat/1.txt", "hello world " * 50)
+        archive.writestr("dog/1.txt", "a dog")
+        first = archive.getinfo("cat/1.txt")
+    raw = bytearray(path.read_bytes())
+    end = len(b"PK\3\4") + 26 + len(first.filename) + first.compress_size  # of the content of the first file
+    for i in range(end - min(first.compress_size, 20), end):
+        raw[i] ^= 255
+    path.write_bytes(raw)
+    split = load(path)
+    with pytest.raises(UnreadableInput, match=r"cat/1\.txt: .*"):
+        split.inputs[0]
+    assert split.inputs[1] == "a dog"
+
+
 def test_a_folder_of_text_files_is_texts(tmp_path):
     for label, texts in {"complaint": ["it broke", "too late"], "praise": ["great. 5.0 of 5"]}.items():
         (tmp_path / "mails" / label).mkdir(parents=True)

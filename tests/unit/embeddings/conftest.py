@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 from imprint.core.errors import UnreadableInput
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint.kernels import cpu
-from imprint.kernels.decisions import (
+from imprint.kernels.scores import (
     Counts,
     Vote,
     count_decisions,

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from imprint.core.errors import ParameterError
 from imprint.kernels import cpu
+from imprint.kernels import kmeans as kernel
 from imprint.kernels.compiled import kmeans as compiled
 from imprint.kernels.compiled.kmeans import CompiledRows, GramRows
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
@@ -37,10 +39,17 @@ def calls(monkeypatch):
     return seen
 
 
-def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), **options):
+def by_sketches(X, k, rng, **options):
+    """The clusters without a Gram matrix."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "MAX_GRAM_ROWS", 0)
+        return kmeans(X, k, rng, **options)
+
+
+def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), mass=None, **options):
     problems = [Problem(0, k, seed) for k in ks for seed in SEEDS]
-    for (_, k, seed), result in zip(problems, kmeans_many([X], problems, **options), strict=True):
-        alone = kmeans(X, k, np.random.default_rng(seed), **options)
+    for (_, k, seed), result in zip(problems, kmeans_many([X], problems, [mass], **options), strict=True):
+        alone = by_sketches(X, k, np.random.default_rng(seed), mass=mass, **options)
         for name, ours, theirs in zip(result._fields, result, alone, strict=True):
             assert np.array_equal(ours, theirs), (name, k, seed)
             assert np.asarray(ours).dtype == np.asarray(theirs).dtype, name
@@ -77,6 +86,20 @@ def test_each_problem_equals_a_single_run(kind, dtype, tol, calls):
     assert calls["lloyd"] > calls["sketched"]
 
 
+@pytest.mark.parametrize("kind", ROWS)
+def test_each_as_alone_with_masses(kind, calls):
+    rng = np.random.default_rng(8)
+    for mass in (rng.uniform(0.1, 3, size=len(ROWS[kind])), rng.integers(0, 3, size=len(ROWS[kind])) + 1e-6):
+        assert_each_as_alone(ROWS[kind].astype(np.float32), mass=mass)
+    assert calls["lloyd"] > calls["sketched"]
+
+
+@pytest.mark.parametrize(("k", "max_iter", "rule"), [(0, 9, r"k=0\): k must"), (2, 0, r"max_iter=0\): max_iter must")])
+def test_each_problem_is_checked(k, max_iter, rule):
+    with pytest.raises(ParameterError, match=rule):
+        kmeans_many([ROWS["few"]], [Problem(0, k, 0)], max_iter=max_iter)
+
+
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.booleans())
 @settings(max_examples=100)
 def test_each_problem_equals_a_single_run_with_ties(seed, n, d, largest, halves):
@@ -108,7 +131,7 @@ def test_a_generator_seeds_as_it_does_alone(calls):
     X = ROWS["duplicates"].astype(np.float32)
     many = kmeans_many([X], [Problem(0, 20, np.random.default_rng(seed)) for seed in range(5)])
     for seed, result in enumerate(many):
-        assert np.array_equal(result.centres, kmeans(X, 20, np.random.default_rng(seed)).centres)
+        assert np.array_equal(result.centres, by_sketches(X, 20, np.random.default_rng(seed)).centres)
     assert calls["sketched"]
 
 
@@ -149,10 +172,9 @@ def test_the_gram_matrix_is_used_only_if_it_is_faster(calls):
     X = ROWS["normal"].astype(np.float32)
     kmeans_many([X], [Problem(0, 2, 0)])
     kmeans_many([np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)], [Problem(0, 50, s) for s in range(3)])
-    kmeans(X, 20, np.random.default_rng(0))
     assert not calls["choose"]
     assert not calls["lloyd"]
-    kmeans_many([X], [Problem(0, 20, 0)])
+    kmeans(X, 20, np.random.default_rng(0))
     assert calls["lloyd"] == 1
 
 

@@ -60,6 +60,8 @@ def test_packs_can_be_chosen(folder):
     setting = discover(folder, ["two"], ["mnist"])
     assert (setting.benchmark.backbones, setting.benchmark.datasets) == (("two",), ("mnist",))
     assert not setting.many
+    twice = discover(folder, ["two", "one", "two"], ["mnist"]).benchmark
+    assert twice.backbones == ("one", "two"), "a name that is given twice is counted once"
     with pytest.raises(ParameterError, match="Did you mean 'two'"):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
@@ -261,7 +263,7 @@ def test_published_results_can_contradict_a_claim():
         (Verdict.HOLDS, Verdict.FAILS),
     ]
     assert claims[2].published_figures == "-17.53 points"
-    (computed,) = artefact.judge_claims({"best": Finding(False, "here", published=(False, "there"))})
+    (computed,) = artefact.judge_claims({"best": Finding(False, "here", published=Finding(False, "there"))})
     assert (computed.published, computed.published_figures) == (Verdict.FAILS, "there")
     unpublished = ARTEFACTS["kernel"].judge_claims({"five": Finding(True, "here")})
     assert unpublished[0].published is None
@@ -318,7 +320,7 @@ def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
     ours = fits_by_region([Point("one", True, 1.5 + i, gain) for i, gain in enumerate(gains)])
     findings = check_gain(ours, fits_by_region(published_gain_points()))
     assert [finding.holds for finding in findings.values()] == [Verdict.UNTESTABLE] * 2
-    assert [finding.published[0] for finding in findings.values()] == [True, False]
+    assert [finding.published.holds for finding in findings.values()] == [True, False]
 
 
 def test_the_claim_on_lowest_collapse_needs_cifar10():
@@ -329,6 +331,8 @@ def test_the_claim_on_lowest_collapse_needs_cifar10():
     assert (findings["lowest"].holds, findings["lowest"].figures) == (True, "lowest: one cifar10")
     sets["one"]["mnist"] = 1.0
     assert not check_collapse({}, sets, sets)["lowest"].holds
+    alone = {"one": {"cifar10": 2.0}, "two": {"mnist": 3.0, "fashionmnist": 4.0}}
+    assert "lowest" not in check_collapse({}, alone, alone), "a single set has nothing to compare"
 
 
 def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monkeypatch):
@@ -350,6 +354,16 @@ def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monk
     assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
 
 
+def test_a_figure_that_begins_with_more_rows_than_a_class_has_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    write_pack(tmp_path / "one-mnist.npz", 10, 7, 1)
+    run("paper/shots", discover(tmp_path), tmp_path / "out", workers=1)
+    from_one, from_ten = sections(tmp_path / "out", ["shots", "shots_small"])
+    assert from_one.parts
+    assert from_ten.text == "The smallest class has 7 rows; the figure begins with 10 rows per class."
+    assert [section.name for section in read_runs([tmp_path / "out"])[0].sections] == ["shots"]
+
+
 def test_a_crossing_needs_more_rows_than_proxies():
     from imprint.paper.budgets import SHOT_K, crossing
 
@@ -369,7 +383,7 @@ def test_data_sets_without_a_crossing_are_named():
 
 def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
-    from imprint.paper.collapse import map_values, set_values
+    from imprint.paper.collapse import measured_nc1
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
@@ -380,25 +394,25 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     results = Results(tmp_path)
     d = np.load(folder / "two-cifar10.npz")
     unit = d["train"] / np.linalg.norm(d["train"], axis=1, keepdims=True)
-    assert set_values(results)["two"]["cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
-    assert set_values(results, "published")["two"]["cifar10"] > set_values(results)["two"]["cifar10"]
-    assert [len(v) for v in map_values(results)["one"]] == [10] * 10
+    assert measured_nc1(results)[0]["two"]["cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
+    assert measured_nc1(results, "published")[0]["two"]["cifar10"] > measured_nc1(results)[0]["two"]["cifar10"]
+    assert [len(v) for v in measured_nc1(results)[1]["one"]] == [10] * 10
 
 
 def test_collapse_of_a_changed_pack_is_measured_again(tmp_path, monkeypatch):
-    from imprint.paper.collapse import set_values
+    from imprint.paper.collapse import measured_nc1
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     values = []
     for seed in (1, 2):
         write_pack(tmp_path / "one-mnist.npz", 10, 22, seed)
         run("paper/nc1", discover(tmp_path), tmp_path / "out", workers=1)
-        values.append(set_values(Results(tmp_path / "out"))["one"]["mnist"])
+        values.append(measured_nc1(Results(tmp_path / "out"))[0]["one"]["mnist"])
     assert values[0] != values[1]
 
 
 def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder, tmp_path):
-    from imprint.paper.collapse import map_values
+    from imprint.paper.collapse import measured_nc1
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
@@ -407,7 +421,7 @@ def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder,
     unmeasured = [key for key in whole if "d_in_1" in key][-3:]
     (tmp_path / "collapse.json").write_text(json.dumps({k: v for k, v in whole.items() if k not in unmeasured}))
     cut = unmeasured[0].split(" / ")[0]
-    assert cut not in map_values(Results(tmp_path))
+    assert cut not in measured_nc1(Results(tmp_path))[1]
     (section,) = sections(tmp_path, ["nc1"])
     assert section.parts
     assert len(section.claims) == len(ARTEFACTS["nc1"].claims)
@@ -573,13 +587,13 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
-    from imprint.paper.collapse import gain_points, map_values
+    from imprint.paper.collapse import gain_points, measured_nc1
 
     setting = discover(folder, ["one"], maps=1)
     run("paper/gain", setting, tmp_path, workers=1)
     points = gain_points(Results(tmp_path))
     on_mnist = next(p for p in points if not p.filled)
-    assert [p.x for p in points if p.filled] == map_values(Results(tmp_path))["one"][:, 0].tolist(), (
+    assert [p.x for p in points if p.filled] == measured_nc1(Results(tmp_path))[1]["one"][:, 0].tolist(), (
         "of the one map run"
     )
     d = np.load(folder / "one-mnist.npz")

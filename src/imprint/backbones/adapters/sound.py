@@ -32,11 +32,9 @@ class SoundBackbone(Backbone):
         A remainder shorter than half a frame is left out; a longer one, or a short recording, is padded with silence.
         """
         sound = resampled(*super().prepare(item))
-        count = max(1, math.floor(len(sound) / self._samples + 0.5))
-        frames = np.zeros(count * self._samples, np.float32)
-        sound = sound[: len(frames)]
-        frames[: len(sound)] = sound
-        return tuple(frames.reshape(count, self._samples))
+        size = self._samples * max(1, math.floor(len(sound) / self._samples + 0.5))
+        padded = np.pad(sound[:size], (0, max(0, size - len(sound))))
+        return tuple(padded.reshape(-1, self._samples))
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
         run = self._interpreter.run

@@ -96,7 +96,7 @@ def read_checked(path: str | os.PathLike[str], types: Mapping[str, type], key: s
 
 
 def _checksum(values: dict[str, Any]) -> str:
-    from imprint.core.digest import digest  # imports NumPy
+    from imprint.core.arrays import digest  # imports NumPy
 
     return digest([json.dumps(values, sort_keys=True)])
 

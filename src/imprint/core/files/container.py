@@ -12,8 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from imprint.core import __version__
-from imprint.core.arrays import Array
-from imprint.core.digest import digest
+from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, reporting, require
 from imprint.core.files.atomic import atomic_write
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError, reporting_damage
+from imprint.core.errors import FileError, first_names, reporting_damage
 from imprint.core.label_sets import SEPARATOR, from_lists
 from imprint.datasets.files import UNREADABLE, FileInputs
-from imprint.datasets.split import NO_LABELS, SPLITS, Split, classes_of, first_names
+from imprint.datasets.split import NO_LABELS, SPLITS, Split, classes_of
 from imprint.datasets.tables.formats import NumberedRow, TableBatch, batches_of, not_utf8
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import INTEGER, cell_error, is_missing, quote, to_label_array

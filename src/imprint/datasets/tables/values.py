@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.core.errors import FileError
-from imprint.datasets.split import MAX_LABEL_LENGTH, Label, first_names
+from imprint.core.errors import FileError, first_names
+from imprint.datasets.split import MAX_LABEL_LENGTH, Label
 
 MAX_FLOAT = float(np.finfo(np.float32).max)
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from imprint.core.digest import digest
+from imprint.core.arrays import digest
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOURCES = digest(file.read_bytes() for file in sorted(Path(__file__).parents[1].rglob("*.py")))[:16]

@@ -1,4 +1,4 @@
-"""The loops of `kernels.decisions`, `kernels.stacks` and `kernels.quantiles`."""
+"""The loops of `kernels.scores`, `kernels.stacks` and `kernels.quantiles`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit
-from imprint.kernels.decisions import DISTANCE_OFFSET
+from imprint.kernels.scores import DISTANCE_OFFSET
 
 
 @jit
@@ -127,14 +127,6 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
                     correct[decision, winner] += winner == truth[i]
                     near_ties[decision] += n_classes > 1 and best - second <= rounding * best
                     v += 1
-
-
-@jit
-def invert(order: Array, out: Array) -> None:
-    """Write the position of every column in the order of its row to `out`."""
-    for r in range(order.shape[0]):
-        for i in range(order.shape[1]):
-            out[r, order[r, i]] = i
 
 
 @jit

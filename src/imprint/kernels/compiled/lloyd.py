@@ -220,8 +220,7 @@ def iterate(
                 squared = squared_distance(C, j, centres, j)
                 shift += squared
                 moved_by[j] = np.sqrt(squared) * (1 + 1e-12) + 2e-6 * np.sqrt(state.rounding)
-                for t in range(C.shape[1]):
-                    C[j, t] = centres[j, t]
+                C[j] = centres[j]
                 state.halves[j] = squared_distance(C, j, origin, 0) / 2
         state.stale[:] = False
         if len(rows.gram):
@@ -246,5 +245,4 @@ def iterate(
             return iteration, False
         for j in range(len(C)):
             if state.stale[j]:
-                for t in range(C.shape[1]):
-                    centres[j, t] = state.sums[j, t] / state.total[j]
+                centres[j] = state.sums[j] / state.total[j]

@@ -37,7 +37,8 @@ class Fused:
 
     def __init__(self, batch: Batch):
         self.batch, self.device = batch, batch.rows[0].device
-        self.rows = [_aligned(r) for r in batch.rows]
+        rows = [r.contiguous() for r in batch.rows]
+        self.rows = [r if r.data_ptr() % 16 == 0 else r.clone() for r in rows]  # programs read 16 bytes at a time
         self.n, self.d = max(map(len, self.rows)), self.rows[0].shape[1]
         self.p, self.K, self.T = batch.draws.shape
         self.KP = max(16, triton.next_power_of_2(self.K))
@@ -192,8 +193,3 @@ class Fused:
         self._place(chosen, torch.where(moved[:, None, None], centres, self._centres()))
         self.done.masked_fill_(moved, 0)
         return True
-
-
-def _aligned(rows: Tensor) -> Tensor:
-    """Rows that begin at a multiple of 16 bytes and lie one after the other, copied if they do not."""
-    return rows if rows.is_contiguous() and rows.data_ptr() % 16 == 0 else rows.contiguous().clone()
