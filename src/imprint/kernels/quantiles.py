@@ -57,6 +57,10 @@ def _order(X: Array) -> Array:
     if X.dtype != np.float32:
         return np.argsort(X, axis=1, kind="stable")
     bits = (X + np.float32(0)).view(np.int32)  # adding zero makes -0.0 equal to 0.0
-    keys = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64) << 32 | np.arange(X.shape[1])
+    bits ^= bits >> 31 & np.int32(0x7FFFFFFF)  # so that negative values ascend, too
+    keys = bits.astype(np.int64)
+    keys <<= 32
+    keys |= np.arange(X.shape[1])
     keys.sort(axis=1)
-    return np.asarray(keys & 0xFFFFFFFF)
+    keys &= 0xFFFFFFFF
+    return keys

@@ -65,10 +65,10 @@ def squared_distances(X: Any, centre: Array) -> Array:
 
 def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
     """Compute squared distances up to their limits again, in place, from differences, which do not cancel.  # (q, p)"""
-    pairs = namespace(squares).argwhere(squares <= limits)
+    close = namespace(squares).argwhere((squares <= limits).ravel())[:, 0]  # a search in one axis is ten times faster
     step = DEVICE_BLOCK_ROWS if is_torch(Q) else BLOCK_PAIRS
-    for block in blocks(len(pairs), step):
-        q, w = pairs[block].T
+    for block in blocks(len(close), step):
+        q, w = close[block] // len(W), close[block] % len(W)
         squares[q, w] = squared_norms(double(Q[q]) - W[w])
 
 

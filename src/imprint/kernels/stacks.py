@@ -38,12 +38,15 @@ def stacked(
 
     `divisors` are the lengths of the rows of each block, None if no set divides them.
     """
-    begins = np.cumsum([0, *map(len, blocks)])
-    lengths = [np.ones_like(rows[:, 0]) if by is None else by for rows, by in zip(blocks, divisors)]
+    rows, begins = np.concatenate(blocks), np.cumsum([0, *map(len, blocks)])
+    lengths = np.ones_like(rows[:, 0])
+    for begin, by in zip(begins, divisors):
+        if by is not None:
+            lengths[begin : begin + len(by)] = by
     block, size, unit = np.array(sets).T
     order = np.lexsort([size, unit, block])  # by block, then by unit, then by size
     first, size, unit = begins[block[order]], size[order], unit[order].astype(bool)
-    return ProxyStack(np.concatenate(blocks), np.concatenate(lengths), first, size, unit), np.argsort(order)
+    return ProxyStack(rows, lengths, first, size, unit), np.argsort(order)
 
 
 def span_maxima(Q: Array, stack: ProxyStack) -> Array:
