@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from imprint.kernels.cpu import one_blas_thread, sum_on_all_cores
+from imprint.kernels.cpu import MALLOC_SETTINGS, ONE_THREAD, one_blas_thread, one_thread, sum_on_all_cores
 
 CODE = """if True:
     import numpy
@@ -40,3 +40,17 @@ def test_sums_are_added_in_order():
         expected += value
     for parallel in (True, False):
         assert sum_on_all_cores(lambda value: value, values, total=0.0, parallel=parallel) == expected
+
+
+def test_one_thread_sets_the_environment_and_restores_it(monkeypatch):
+    settings = [*ONE_THREAD, *MALLOC_SETTINGS]
+    for name in settings:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "5")
+    before = dict(os.environ)
+    with one_thread():
+        assert {os.environ[name] for name in ONE_THREAD} == {"1"}
+        assert os.environ["MALLOC_TRIM_THRESHOLD_"] == "5"  # set by the user
+        assert "MALLOC_MMAP_THRESHOLD_" in os.environ
+    assert dict(os.environ) == before
