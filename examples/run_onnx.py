@@ -13,7 +13,7 @@ classes, rule = json.loads(facts["classes"]), json.loads(facts["preprocess"])
 height, width = rule["size"]
 for path in sys.argv[2:]:
     picture = ImageOps.exif_transpose(Image.open(path)).convert("RGB" if rule["colour"] == "rgb" else "L")
-    side = int(rule.get("crop", 1) * min(picture.size))  # with `crop`, a square in the middle
+    side = int(rule.get("crop", 1) * min(picture.size))  # with `crop`, a central square
     left, top = ((length - side + 1) // 2 for length in picture.size)
     box = (left, top, left + side, top + side) if "crop" in rule else None
     small = picture.resize((width, height), Image.Resampling[rule["filter"].upper()], box)

@@ -29,7 +29,7 @@ def case(pre, generator, post, aggregator):
 
 OWN = case(Halve(), Corners(), Halve(), Closest())
 LEARNT = [case(pre, g, post, "max") for pre, g, post in product(PRES, SMALL, POSTS)] + [OWN]
-"""What is learnt depends on these parts alone; how it decides is tried below."""
+"""The class states depend on these parts only; `DECIDE` below adds aggregators."""
 ALONE = [m for m in LEARNT if not normalisers.family.resolve(m.values[0]["norm_post"]).uses_reference]
 PER_CLASS = [m for m in ALONE if Method.of(**m.values[0]).per_class]
 DECIDE = [case("l2", g, "none", a) for g, a in product(SMALL, DECIDERS) if a != "kernel" or g in POINTS]

@@ -65,7 +65,7 @@ def at_work(frame, event, _):
 sys.setprofile(at_work)
 sys.exit(main())
 """
-"""A process in which something happens when a command, having read its words, first calls what does the work."""
+"""A program that interrupts a command at its first call of the function that does the work."""
 
 
 @pytest.fixture
