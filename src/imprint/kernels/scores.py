@@ -125,7 +125,7 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
-    """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
+    """Count many decisions as `count_decisions` does; in decision t, the scores of class c are `scores[rows[t, c]]`."""
     if cpu.use_numba(COMPARISON_COST * rows.size * len(truth)):
         from imprint.kernels.compiled import deciding
 
