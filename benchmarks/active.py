@@ -52,7 +52,11 @@ def margin(X, y, budgets, seed):
     chosen = list(range(STEP))
     while len(chosen) < max(budgets):
         P = np.sort(fitted(X, y, chosen).predict_proba(X), axis=1)
-        gap = P[:, -1] - P[:, -2] if P.shape[1] > 1 else np.random.default_rng(seed).random(len(X))
+        gap = (
+            P[:, -1] - P[:, -2]
+            if P.shape[1] > 1
+            else np.random.default_rng(seed).random(len(X))
+        )
         gap[chosen] = np.inf
         chosen += np.argsort(gap)[:STEP].tolist()
     return chosen
@@ -61,13 +65,18 @@ def margin(X, y, budgets, seed):
 @method
 def kmeans(X, y, budgets, seed):
     """The rows nearest to the centres of k-means with k = budget: one selection per budget, not a sequence."""
-    return {b: nearest(X, KMeans(b, n_init=1, random_state=seed).fit(X).cluster_centers_) for b in budgets}
+    return {
+        b: nearest(X, KMeans(b, n_init=1, random_state=seed).fit(X).cluster_centers_)
+        for b in budgets
+    }
 
 
 @method
 def typiclust(X, y, budgets, seed):
     """Hacohen et al. 2022: from the largest unlabelled clusters, the row nearest to its 20 neighbours."""
-    typicality = 1 / NearestNeighbors(n_neighbors=21).fit(X).kneighbors(X)[0][:, 1:].mean(axis=1)
+    typicality = 1 / NearestNeighbors(n_neighbors=21).fit(X).kneighbors(X)[0][
+        :, 1:
+    ].mean(axis=1)
     chosen: list[int] = []
     for budget in budgets:
         cluster = KMeans(budget, n_init=1, random_state=seed).fit_predict(X)
@@ -108,8 +117,14 @@ def badge(X, y, budgets, seed):
         P = fitted(X, y, chosen).predict_proba(X)
         P[np.arange(len(P)), P.argmax(axis=1)] -= 1
         rest = np.setdiff1d(np.arange(len(X)), chosen)
-        keep = np.argsort(-np.abs(P).mean(axis=0))[:20]  # the 20 classes with the largest gradients
-        gradients = (P[rest][:, keep, None] * X[rest][:, None, :]).reshape(len(rest), -1).astype(np.float32)
+        keep = np.argsort(-np.abs(P).mean(axis=0))[
+            :20
+        ]  # the 20 classes with the largest gradients
+        gradients = (
+            (P[rest][:, keep, None] * X[rest][:, None, :])
+            .reshape(len(rest), -1)
+            .astype(np.float32)
+        )
         chosen += rest[kmeans_plusplus(gradients, STEP, random_state=seed)[1]].tolist()
     return chosen
 
@@ -124,9 +139,17 @@ def nearest(X, centres) -> list[int]:
 
 def load(path: Path):
     pack = np.load(path)
-    scale, offset = (pack[name] if name in pack.files else default for name, default in (("scale", 1), ("offset", 0)))
-    rows = [pack[part].astype(np.float32) * np.float32(scale) + np.float32(offset) for part in ("train", "test")]
-    X, Q = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in rows)
+    scale, offset = (
+        pack[name] if name in pack.files else default
+        for name, default in (("scale", 1), ("offset", 0))
+    )
+    rows = [
+        pack[part].astype(np.float32) * np.float32(scale) + np.float32(offset)
+        for part in ("train", "test")
+    ]
+    X, Q = (
+        x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in rows
+    )
     return X, pack["train_labels"], Q, pack["test_labels"]
 
 
@@ -140,7 +163,9 @@ def curve(name: str, data, seed: int) -> list[float]:
     return [round(100 * fitted(X, y, rows[b]).score(Q, t), 2) for b in BUDGETS]
 
 
-def measure(packs: list[Path], methods: list[str], draws: int, out: Path | None) -> dict:
+def measure(
+    packs: list[Path], methods: list[str], draws: int, out: Path | None
+) -> dict:
     """Accuracy by pack, method, draw and budget."""
     results: dict[str, dict[str, list[list[float]]]] = {}
     for path in packs:
@@ -151,7 +176,10 @@ def measure(packs: list[Path], methods: list[str], draws: int, out: Path | None)
             curves = [curve(name, data, seed) for seed in range(draws)]
             results[path.stem][name] = curves
             mean = "  ".join(f"{v:5.1f}" for v in np.mean(curves, axis=0))
-            print(f"{path.stem:32} {name:10} {mean}   {time.process_time() - start:.0f} s CPU", flush=True)
+            print(
+                f"{path.stem:32} {name:10} {mean}   {time.process_time() - start:.0f} s CPU",
+                flush=True,
+            )
         if out:
             out.write_text(json.dumps({"budgets": BUDGETS, "accuracy": results}))
     return results
@@ -159,7 +187,11 @@ def measure(packs: list[Path], methods: list[str], draws: int, out: Path | None)
 
 def means(results: dict, name: str, texts: bool) -> np.ndarray:
     """The mean accuracy of a method over the text packs, or over all other packs."""
-    chosen = [by_method[name] for pack, by_method in results.items() if pack.startswith("minilm") == texts]
+    chosen = [
+        by_method[name]
+        for pack, by_method in results.items()
+        if pack.startswith("minilm") == texts
+    ]
     return np.mean([np.mean(curves, axis=0) for curves in chosen], axis=0)
 
 
@@ -168,7 +200,9 @@ def table(results: dict, methods: list[str]) -> str:
     heads = [f"{kind}{b}" for kind in ("", "texts ") for b in BUDGETS]
     lines = ["| labels | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
     for name in methods:
-        cells = [f"{v:.1f}" for texts in (False, True) for v in means(results, name, texts)]
+        cells = [
+            f"{v:.1f}" for texts in (False, True) for v in means(results, name, texts)
+        ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -184,8 +218,19 @@ def draw(results: dict, methods: list[str], path: Path) -> None:
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
     for panel, texts, title in zip(panels, (False, True), ("pictures", "texts")):
         for name in methods:
-            bold = {"linewidth": 2.5, "color": "#1f4fd8"} if name == "suggested" else {"linewidth": 1.2}
-            panel.plot(BUDGETS, means(results, name, texts), marker="o", markersize=3, label=name, **bold)
+            bold = (
+                {"linewidth": 2.5, "color": "#1f4fd8"}
+                if name == "suggested"
+                else {"linewidth": 1.2}
+            )
+            panel.plot(
+                BUDGETS,
+                means(results, name, texts),
+                marker="o",
+                markersize=3,
+                label=name,
+                **bold,
+            )
         panel.set_xscale("log")
         panel.set_xticks(BUDGETS, [str(b) for b in BUDGETS])
         panel.minorticks_off()
@@ -197,7 +242,9 @@ def draw(results: dict, methods: list[str], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("packs", nargs="*", type=Path)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--methods", default=",".join(METHODS))

@@ -69,12 +69,18 @@ def methods(X):
         yield "faiss IndexFlatL2, 5 nearest vote", Faiss
     yield "LogisticRegression", lambda: LogisticRegression(max_iter=1000)
     yield "SVC", lambda: SVC(gamma=rate)
-    yield "KernelRidge", lambda: ByColumns(KernelRidge(alpha=NOISE, kernel="rbf", gamma=rate))
+    yield (
+        "KernelRidge",
+        lambda: ByColumns(KernelRidge(alpha=NOISE, kernel="rbf", gamma=rate)),
+    )
     for centres in (200, 1000):
         yield (
             f"Nystroem ({centres:,} centres) + Ridge",
             lambda m=centres: ByColumns(
-                make_pipeline(Nystroem(kernel="rbf", gamma=rate, n_components=m, random_state=0), Ridge(alpha=NOISE))
+                make_pipeline(
+                    Nystroem(kernel="rbf", gamma=rate, n_components=m, random_state=0),
+                    Ridge(alpha=NOISE),
+                )
             ),
         )
 
@@ -98,26 +104,46 @@ def main():
     options = parser.parse_args()
     with np.load(options.pack) as pack:
         y, truth = pack["train_labels"], pack["test_labels"][: options.queries]
-        chosen = np.sort(np.concatenate([np.flatnonzero(y == c)[: options.rows] for c in np.unique(y)]))
-        scale, offset = pack.get("scale", np.float32(1)), pack.get("offset", np.float32(0))
-        X, Q = (unit(part * scale + offset) for part in (pack["train"][chosen], pack["test"][: options.queries]))
+        chosen = np.sort(
+            np.concatenate(
+                [np.flatnonzero(y == c)[: options.rows] for c in np.unique(y)]
+            )
+        )
+        scale, offset = (
+            pack.get("scale", np.float32(1)),
+            pack.get("offset", np.float32(0)),
+        )
+        X, Q = (
+            unit(part * scale + offset)
+            for part in (pack["train"][chosen], pack["test"][: options.queries])
+        )
     classes, y = np.unique(y[chosen], return_inverse=True)
     truth, times, accuracy = np.searchsorted(classes, truth), {}, {}
     with threadpool_limits(1):
         for repeat in range(REPEATS + 1):
             for name, build in methods(X):
                 fit, model = seconds(lambda build=build: build().fit(X, y))
-                first, _ = seconds(lambda model=model: model.predict(Q[:1]))  # some solve at the first prediction
+                first, _ = seconds(
+                    lambda model=model: model.predict(Q[:1])
+                )  # some solve at the first prediction
                 predict, answers = seconds(lambda model=model: model.predict(Q))
                 accuracy[name] = 100 * float(np.mean(answers == truth))
                 if repeat:
                     times.setdefault(name, []).append((fit + first, predict))
     medians = {name: np.median(runs, axis=0) for name, runs in times.items()}
     reference = next(iter(medians.values()))
-    rows = f"{len(X):,} x {X.shape[1]} rows of {len(classes)} classes, {len(Q):,} queries"
-    print(f"{date.today()}, {platform.machine()}, scikit-learn {sklearn.__version__}, {options.pack.stem}: {rows};")
-    print(f"the default takes {reference[0]:.3f} s to fit and {1e6 * reference[1] / len(Q):.1f} us per query.\n")
-    print("| method | accuracy, % | fit, relative time | predict, relative time |\n|---|---:|---:|---:|")
+    rows = (
+        f"{len(X):,} x {X.shape[1]} rows of {len(classes)} classes, {len(Q):,} queries"
+    )
+    print(
+        f"{date.today()}, {platform.machine()}, scikit-learn {sklearn.__version__}, {options.pack.stem}: {rows};"
+    )
+    print(
+        f"the default takes {reference[0]:.3f} s to fit and {1e6 * reference[1] / len(Q):.1f} us per query.\n"
+    )
+    print(
+        "| method | accuracy, % | fit, relative time | predict, relative time |\n|---|---:|---:|---:|"
+    )
     for name, median in medians.items():
         fit, predict = median / reference
         print(f"| {name} | {accuracy[name]:.1f} | {fit:.2g} | {predict:.2g} |")

@@ -25,9 +25,13 @@ from imprint.kernels.rows import unit_rows
 
 DATASETS = ("mnist", "fashionmnist", "cifar10")
 FOUR = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
-PACKS = [f"{backbone}-{name}" for name in DATASETS for backbone in (*FOUR, "resnet50_keras")]
+PACKS = [
+    f"{backbone}-{name}" for name in DATASETS for backbone in (*FOUR, "resnet50_keras")
+]
 KNOWN = 7
-FIRST_DRAW = 30  # most rules were chosen on earlier draws; docs/trust.md names the exception
+FIRST_DRAW = (
+    30  # most rules were chosen on earlier draws; docs/trust.md names the exception
+)
 METHODS: dict[str, dict[str, Any]] = {
     "kernel": {},
     "max": {"aggregator": "max", "norm_post": "l2"},
@@ -50,19 +54,24 @@ def task(folder: Path, pack: str, rows: int, draw: int) -> Task:
     stored = np.load(folder / f"{pack}.npz")
     offset = stored["offset"] if "offset" in stored.files else 0
     X, Q = (
-        (stored[part].astype(np.float32) * stored["scale"] + offset).astype(np.float32) for part in ("train", "test")
+        (stored[part].astype(np.float32) * stored["scale"] + offset).astype(np.float32)
+        for part in ("train", "test")
     )
     y, truth = (stored[f"{part}_labels"].astype(int) for part in ("train", "test"))
     rng = np.random.default_rng(draw)
     known = rng.permutation(10)[:KNOWN]
-    taken = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:rows] for c in known])
+    taken = np.concatenate(
+        [rng.permutation(np.flatnonzero(y == c))[:rows] for c in known]
+    )
     inside = np.isin(truth, known)
     return Task(X[taken], y[taken], Q[inside], truth[inside], Q[~inside])
 
 
 def claims(data: Task, **parts: Any) -> dict[str, float]:
     """Estimates of a calibrated model and the measured values, in per cent."""
-    model = recipe("kernel", **parts, calibrate=True, random_state=0).fit(data.X, data.y)
+    model = recipe("kernel", **parts, calibrate=True, random_state=0).fit(
+        data.X, data.y
+    )
     plain = recipe("kernel", **parts, random_state=0).fit(data.X, data.y)
     true_codes = np.searchsorted(model.classes_, data.truth)
     known, unknown = model.known(data.Q), model.known(data.unknown)
@@ -101,8 +110,14 @@ def mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
     classes, codes = np.unique(data.y, return_inverse=True)
     X = unit_rows(data.X).astype(np.float64)
     means = np.stack([X[codes == c].mean(axis=0) for c in range(len(classes))])
-    whiten = np.linalg.cholesky(LedoitWolf(assume_centered=True).fit(X - means[codes]).precision_)
-    return lambda Q: -cdist(unit_rows(Q).astype(np.float64) @ whiten, means @ whiten, "sqeuclidean").min(axis=1)
+    whiten = np.linalg.cholesky(
+        LedoitWolf(assume_centered=True).fit(X - means[codes]).precision_
+    )
+    return lambda Q: (
+        -cdist(
+            unit_rows(Q).astype(np.float64) @ whiten, means @ whiten, "sqeuclidean"
+        ).min(axis=1)
+    )
 
 
 def nearest_rows(data: Task) -> Callable[[np.ndarray], np.ndarray]:
@@ -138,7 +153,9 @@ def measured(folder: Path, rows: int, draws: range, method: str) -> dict[str, fl
     values_by_name = defaultdict(list)
     for pack in PACKS:
         for draw in draws:
-            for name, value in claims(task(folder, pack, rows, draw), **METHODS[method]).items():
+            for name, value in claims(
+                task(folder, pack, rows, draw), **METHODS[method]
+            ).items():
                 if name != "auroc" or pack.startswith(FOUR):
                     values_by_name[name].append(value)
     return {name: float(np.mean(values)) for name, values in values_by_name.items()}
@@ -169,20 +186,34 @@ COLUMNS = {
 }
 
 
-def tables(folder: Path, sizes: list[int], draws: range, methods: list[str]) -> Iterator[str]:
+def tables(
+    folder: Path, sizes: list[int], draws: range, methods: list[str]
+) -> Iterator[str]:
     """Lines of Markdown."""
     yield "| | rows | " + " | ".join(COLUMNS.values()) + " |"
     yield "|---|" + "---:|" * (len(COLUMNS) + 1)
     for method in methods:
         for rows in sizes:
             values = measured(folder, rows, draws, method)
-            yield f"| `{method}` | {rows} | " + " | ".join(f"{values[name]:.1f}" for name in COLUMNS) + " |"
+            yield (
+                f"| `{method}` | {rows} | "
+                + " | ".join(f"{values[name]:.1f}" for name in COLUMNS)
+                + " |"
+            )
     yield ""
-    yield "| to tell unknown classes | " + " | ".join(f"{rows} rows" for rows in sizes) + " |"
+    yield (
+        "| to tell unknown classes | "
+        + " | ".join(f"{rows} rows" for rows in sizes)
+        + " |"
+    )
     yield "|---|" + "---:|" * len(sizes)
     found = [others(folder, rows, draws) for rows in sizes]
     for name in OTHERS:
-        yield f"| {name} | " + " | ".join(f"{values[name]:.1f}" for values in found) + " |"
+        yield (
+            f"| {name} | "
+            + " | ".join(f"{values[name]:.1f}" for values in found)
+            + " |"
+        )
 
 
 def costs() -> Iterator[str]:
@@ -190,20 +221,33 @@ def costs() -> Iterator[str]:
     yield "| classes x rows x width | fit | first `known` | kept per class | file | file without | load and `known` |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     some = np.random.default_rng(0).normal(size=(2000, 384)).astype(np.float32)
-    recipe("kernel", random_state=0, calibrate=True).fit(some, np.arange(2000) % 10).known(some)  # loads and compiles
+    recipe("kernel", random_state=0, calibrate=True).fit(
+        some, np.arange(2000) % 10
+    ).known(some)  # loads and compiles
     for classes, rows, width in ((10, 100, 384), (22, 100, 1280), (150, 100, 384)):
         rng = np.random.default_rng(0)
         y = np.repeat(np.arange(classes), rows)
-        X = (rng.normal(size=(len(y), width)) + 0.3 * rng.normal(size=(classes, width))[y]).astype(np.float32)
-        plain, fitting = _timed(lambda X=X, y=y: recipe("kernel", random_state=0).fit(X, y))
-        model, learning = _timed(lambda X=X, y=y: recipe("kernel", random_state=0, calibrate=True).fit(X, y))
+        X = (
+            rng.normal(size=(len(y), width))
+            + 0.3 * rng.normal(size=(classes, width))[y]
+        ).astype(np.float32)
+        plain, fitting = _timed(
+            lambda X=X, y=y: recipe("kernel", random_state=0).fit(X, y)
+        )
+        model, learning = _timed(
+            lambda X=X, y=y: recipe("kernel", random_state=0, calibrate=True).fit(X, y)
+        )
         asking = _timed(lambda model=model, X=X: model.known(X[:1]))[1]
         with tempfile.TemporaryDirectory() as place:
             sizes = []
             for one in (plain, model):
                 one.save(f"{place}/m")
                 sizes.append(Path(place, "m").stat().st_size)
-            loading = _timed(lambda place=place, X=X: ImprintClassifier.load(f"{place}/m").known(X[:1]))[1]
+            loading = _timed(
+                lambda place=place, X=X: ImprintClassifier.load(f"{place}/m").known(
+                    X[:1]
+                )
+            )[1]
         per_class = (sizes[1] - sizes[0]) / classes
         yield (
             f"| {classes} x {rows} x {width} | {learning:.2f} s (without {fitting:.2f} s) | {asking:.2f} s | "
@@ -228,7 +272,11 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore", SmallSampleWarning)
     draws = range(given.first_draw, given.first_draw + given.draws)
-    for line in costs() if given.costs else tables(given.folder, given.rows, draws, given.methods):
+    for line in (
+        costs()
+        if given.costs
+        else tables(given.folder, given.rows, draws, given.methods)
+    ):
         print(line, flush=True)
 
 

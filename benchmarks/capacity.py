@@ -61,7 +61,11 @@ class Numbers:
         return len(self.numbers)
 
     def __getitem__(self, i):
-        return Numbers(self.numbers[i]) if isinstance(i, slice) else np.float32([self.numbers[i]])
+        return (
+            Numbers(self.numbers[i])
+            if isinstance(i, slice)
+            else np.float32([self.numbers[i]])
+        )
 
 
 def jpegs(count):
@@ -84,28 +88,49 @@ def networks(device):
 
     for name in ("resnet50", "vit_b_16"):
         module = without_classifier(getattr(torchvision.models, name)(weights=None))
-        yield name, TorchBackbone(backbones.record(name), module, "random weights", 2, device, None)
+        yield (
+            name,
+            TorchBackbone(
+                backbones.record(name), module, "random weights", 2, device, None
+            ),
+        )
 
 
 def rates(device):
-    raw, clock = list(jpegs(256)), time.process_time if device == "cpu" else time.perf_counter
+    raw, clock = (
+        list(jpegs(256)),
+        time.process_time if device == "cpu" else time.perf_counter,
+    )
     for name, network in networks(device):
         for threads in (1,) if device == "cpu" else sorted({1, 4, os.cpu_count() or 1}):
             with ThreadPoolExecutor(threads) as pool:
                 start = clock()
-                prepared = list(pool.map(lambda r, n=network: n.prepare(read_picture(r)), raw))
-            print(f"decode and prepare, {threads} threads: {len(raw) / (clock() - start):,.0f} a second")
+                prepared = list(
+                    pool.map(lambda r, n=network: n.prepare(read_picture(r)), raw)
+                )
+            print(
+                f"decode and prepare, {threads} threads: {len(raw) / (clock() - start):,.0f} a second"
+            )
         batch, count, start = np.stack(prepared[:BATCH]), 0, None
         while start is None or clock() - start < SECONDS:
             network.embed(batch)
-            count, start = (count + BATCH, start) if start else (0, clock())  # the first call warms up
-        print(f"{name} on {device}: {count / (clock() - start):,.0f} a second", flush=True)
+            count, start = (
+                (count + BATCH, start) if start else (0, clock())
+            )  # the first call warms up
+        print(
+            f"{name} on {device}: {count / (clock() - start):,.0f} a second", flush=True
+        )
     with tempfile.TemporaryDirectory() as folder, open_journal(folder) as journal:
-        batch = EmbeddedBatch(list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), [])
+        batch = EmbeddedBatch(
+            list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), []
+        )
         start = clock()
         for _ in range(500):
             journal.commit(batch)
-        print(f"write: {500 * BATCH / (clock() - start):,.0f} rows of {WIDTH} a second", flush=True)
+        print(
+            f"write: {500 * BATCH / (clock() - start):,.0f} rows of {WIDTH} a second",
+            flush=True,
+        )
     if device == "cpu":
         learning()
 
@@ -115,7 +140,9 @@ def learning():
     rng = np.random.default_rng(0)
     for n in (10_000, 100_000):
         y = np.arange(n) % (n // 100)
-        X = (rng.normal(size=(n // 100, WIDTH)).astype(np.float32))[y] + rng.normal(size=(n, WIDTH)).astype(np.float32)
+        X = (rng.normal(size=(n // 100, WIDTH)).astype(np.float32))[y] + rng.normal(
+            size=(n, WIDTH)
+        ).astype(np.float32)
         with threadpool_limits(1):
             ImprintClassifier().fit(X[:1000], y[:1000]).predict(X[:10])  # compiles
             start = time.process_time()
@@ -124,7 +151,10 @@ def learning():
             fitted = time.process_time()
             model.predict(X[:2000])
             seconds = fitted - start, time.process_time() - fitted
-        print(f"{n:,} x {WIDTH} rows of {n // 100:,} classes: fit {n / seconds[0]:,.0f} rows a second,", end=" ")
+        print(
+            f"{n:,} x {WIDTH} rows of {n // 100:,} classes: fit {n / seconds[0]:,.0f} rows a second,",
+            end=" ",
+        )
         print(f"predict {2000 / seconds[1]:,.0f} a second", flush=True)
 
 
@@ -140,7 +170,10 @@ def driver(_):
         start = time.process_time()
         for _ in range(200):
             ray.nodes()
-        print(f"listing {nodes} nodes: {5 * (time.process_time() - start):.2f} ms of CPU time", flush=True)
+        print(
+            f"listing {nodes} nodes: {5 * (time.process_time() - start):.2f} ms of CPU time",
+            flush=True,
+        )
         if nodes == 1:
             for size in (BATCH, 4 * BATCH):
                 hand_out(ray, size)
@@ -151,7 +184,12 @@ def driver(_):
 def hand_out(ray, size):
     total = BATCHES * size
     names = [f"/data/pictures/class 17/{i:08}.jpg" for i in range(total)]
-    job = EmbeddingJob(Idle(), SimpleNamespace(inputs=Numbers(range(total)), names=names), range(total), size)
+    job = EmbeddingJob(
+        Idle(),
+        SimpleNamespace(inputs=Numbers(range(total)), names=names),
+        range(total),
+        size,
+    )
     handing = writing = 0.0
     with tempfile.TemporaryDirectory() as folder, open_journal(folder) as journal:
         batches = scheduled_batches(ray, job)
@@ -160,9 +198,16 @@ def hand_out(ray, size):
         for batch in batches:
             now = time.process_time()
             journal.commit(batch)
-            handing, writing, last = handing + now - last, writing + time.process_time() - now, time.process_time()
+            handing, writing, last = (
+                handing + now - last,
+                writing + time.process_time() - now,
+                time.process_time(),
+            )
     for what, seconds in (("hand out and collect", handing), ("write", writing)):
-        print(f"batches of {size}: {what} {1000 * seconds / (BATCHES - 1):.2f} ms of CPU time", flush=True)
+        print(
+            f"batches of {size}: {what} {1000 * seconds / (BATCHES - 1):.2f} ms of CPU time",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -30,10 +30,14 @@ def accuracies(path: Path) -> dict[tuple[int, str], float]:
     X, y = np.asarray(pack.X_test)[queries], pack.y_test[queries]
     for n in (n for n in ROWS if n <= most):
         draws = [
-            resolve(f"shots(n={n})").select(pack.y, seed=s).rows for s in range(5 if n <= 20 else 3 if n <= 100 else 1)
+            resolve(f"shots(n={n})").select(pack.y, seed=s).rows
+            for s in range(5 if n <= 20 else 3 if n <= 100 else 1)
         ]
         for name in RECIPES:
-            scores = [recipe(name, random_state=0).fit(pack.X[rows], pack.y[rows]).score(X, y) for rows in draws]
+            scores = [
+                recipe(name, random_state=0).fit(pack.X[rows], pack.y[rows]).score(X, y)
+                for rows in draws
+            ]
             accuracy[n, name] = 100 * fmean(scores)
     return accuracy
 
@@ -51,7 +55,10 @@ def by_rows(title: str, found: Sequence[dict[tuple[int, str], float]]) -> None:
     print(f"{title}, {len(found)} pack{'s' if len(found) > 1 else ''}\n")
     table(
         ["rows per class", *map(str, sizes)],
-        ([f"`{name}`", *(f"{fmean(f[n, name] for f in found):.1f}" for n in sizes)] for name in RECIPES),
+        (
+            [f"`{name}`", *(f"{fmean(f[n, name] for f in found):.1f}" for n in sizes)]
+            for name in RECIPES
+        ),
     )
 
 
@@ -66,8 +73,15 @@ def main(paths: Sequence[Path]) -> None:
     backbones, datasets = (list(dict.fromkeys(names)) for names in zip(*accuracy))
     for n in (20, 100):
         print(f"kernel, {n} rows per class\n")
-        at = {key: f"{f[n, 'kernel']:.1f}" for key, f in accuracy.items() if (n, "kernel") in f}
-        table(["backbone", *datasets], ([f"`{b}`", *(at.get((b, d), "") for d in datasets)] for b in backbones))
+        at = {
+            key: f"{f[n, 'kernel']:.1f}"
+            for key, f in accuracy.items()
+            if (n, "kernel") in f
+        }
+        table(
+            ["backbone", *datasets],
+            ([f"`{b}`", *(at.get((b, d), "") for d in datasets)] for b in backbones),
+        )
 
 
 if __name__ == "__main__":

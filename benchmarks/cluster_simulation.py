@@ -23,8 +23,17 @@ from imprint.core import cluster
 from imprint.embeddings import ray_engine
 from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
 
-SECONDS, BATCH, WIDTH = 0.82, 64, 1280  # for one batch on one core: 78 pictures a second, measured by picture_speed.py
-SUBMIT, COLLECT, WRITE, LIST_NODE = 0.9e-3, 3.0e-3, 0.48e-3, 37e-6  # seconds of the driver, from capacity.py
+SECONDS, BATCH, WIDTH = (
+    0.82,
+    64,
+    1280,
+)  # for one batch on one core: 78 pictures a second, measured by picture_speed.py
+SUBMIT, COLLECT, WRITE, LIST_NODE = (
+    0.9e-3,
+    3.0e-3,
+    0.48e-3,
+    37e-6,
+)  # seconds of the driver, from capacity.py
 
 
 class LostError(Exception):
@@ -35,14 +44,21 @@ class Cluster:
     """A simulated Ray with the calls of the scheduler: `remote`, `put`, `wait`, `get`, `nodes`; they advance time."""
 
     cloudpickle = pickle
-    exceptions = SimpleNamespace(RayTaskError=type("RayTaskError", (Exception,), {}), RayError=LostError)
+    exceptions = SimpleNamespace(
+        RayTaskError=type("RayTaskError", (Exception,), {}), RayError=LostError
+    )
 
     def __init__(self, nodes, hours, notice, away, seed=0):
         self.random, self.now, self.events, self.count = random.Random(seed), 0.0, [], 0
         self.hours, self.notice, self.away = hours, notice, away
         self.alive, self.work = [True] * nodes, [None] * nodes  # the task on each node
         self.free, self.queue = list(range(nodes)), []
-        self.runs, self.tries, self.finished, self.sizes = {}, {}, {}, {}  # by task; sizes in batches
+        self.runs, self.tries, self.finished, self.sizes = (
+            {},
+            {},
+            {},
+            {},
+        )  # by task; sizes in batches
         self.most_waiting = 0
         for node in range(nodes):
             self._fail_later(node)
@@ -82,12 +98,19 @@ class Cluster:
             node, task = self.free.pop(), self.queue.pop(0)
             self.work[node] = task
             self.runs[task] = self.runs.get(task, 0) + 1
-            self._at(self.sizes[task] * SECONDS * self.random.uniform(0.8, 1.2), self._finish, node, task)
+            self._at(
+                self.sizes[task] * SECONDS * self.random.uniform(0.8, 1.2),
+                self._finish,
+                node,
+                task,
+            )
 
     def _finish(self, node, task):
         if self.work[node] == task:  # otherwise the node failed meanwhile
             self.work[node] = None
-            self.finished[task] = [EmbeddedBatch(list(range(BATCH)), None, [])] * self.sizes[task]
+            self.finished[task] = [
+                EmbeddedBatch(list(range(BATCH)), None, [])
+            ] * self.sizes[task]
             self.free.append(node)
             self._start()
 
@@ -104,7 +127,10 @@ class Cluster:
 
     def remote(self, **_):
         def submit(pickled, fingerprint, part, first, batch_size, cores):
-            self.tries[first], self.sizes[first] = 0, -(-(part.inputs.stop - part.inputs.start) // batch_size)
+            self.tries[first], self.sizes[first] = (
+                0,
+                -(-(part.inputs.stop - part.inputs.start) // batch_size),
+            )
             self.queue.append(first)
             self._start()
             self.pass_time(self.now + SUBMIT)
@@ -121,7 +147,9 @@ class Cluster:
         self.pass_time(self.now + timeout, enough)
         self.finished = dict(self.finished)
         del waiting
-        return [t for t in tasks if t not in missing], [t for t in tasks if t in missing]
+        return [t for t in tasks if t not in missing], [
+            t for t in tasks if t in missing
+        ]
 
     def get(self, task):
         self.most_waiting = max(self.most_waiting, len(self.finished))
@@ -164,9 +192,13 @@ class Names:
 def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.BUFFER):
     """Run the real scheduler; return the results as one line of the table."""
     fake = Cluster(nodes, hours, notice, away)
-    clock = SimpleNamespace(monotonic=lambda: fake.now, sleep=lambda s: fake.pass_time(fake.now + s))
+    clock = SimpleNamespace(
+        monotonic=lambda: fake.now, sleep=lambda s: fake.pass_time(fake.now + s)
+    )
     data = SimpleNamespace(inputs=Names(batches * BATCH), names=Names(batches * BATCH))
-    backbone = SimpleNamespace(width=WIDTH, fingerprint="simulated", record=SimpleNamespace(name="simulated"))
+    backbone = SimpleNamespace(
+        width=WIDTH, fingerprint="simulated", record=SimpleNamespace(name="simulated")
+    )
     job = EmbeddingJob(backbone, data, range(batches * BATCH), BATCH)
     before = cluster.time, ray_engine.BUFFER
     cluster.time, ray_engine.BUFFER = clock, buffer
@@ -179,7 +211,9 @@ def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.B
         cluster.time, ray_engine.BUFFER = before
     assert written == batches, "a batch was lost"
     assert sum(fake.sizes.values()) == batches, "a batch was handed out twice, or never"
-    assert all(fake.runs[task] == 1 + tries for task, tries in fake.tries.items()), "computed again without a failure"
+    assert all(fake.runs[task] == 1 + tries for task, tries in fake.tries.items()), (
+        "computed again without a failure"
+    )
     again = sum(tries * fake.sizes[task] for task, tries in fake.tries.items())
     ideal = batches * SECONDS / nodes
     return {
@@ -193,7 +227,13 @@ def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.B
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="*", default=[10, 100, 300, 1000])
-    parser.add_argument("--hours", type=float, nargs="*", default=[0, 24, 1], help="mean time to failure; 0 is never")
+    parser.add_argument(
+        "--hours",
+        type=float,
+        nargs="*",
+        default=[0, 24, 1],
+        help="mean time to failure; 0 is never",
+    )
     parser.add_argument("--rounds", type=int, default=400, help="batches per node")
     args = parser.parse_args()
     print(f"{date.today()}, {platform.machine()}, Python {platform.python_version()}")
@@ -202,7 +242,12 @@ def main():
             for buffer in (0, ray_engine.BUFFER):
                 start = time.process_time()
                 line = simulate(nodes, nodes * args.rounds, hours, buffer=buffer)
-                print(f"buffer {buffer} a node", line, f"({time.process_time() - start:.1f} s)", flush=True)
+                print(
+                    f"buffer {buffer} a node",
+                    line,
+                    f"({time.process_time() - start:.1f} s)",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

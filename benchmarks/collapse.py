@@ -44,7 +44,9 @@ def pseudo_inverse(X: np.ndarray, y: np.ndarray) -> float:
         rows = T[labels == c] - means[i]
         covariances[i] = rows.T @ rows / len(rows)
     between = centred.T @ centred / len(classes)
-    return float(torch.trace(covariances.mean(dim=0) @ torch.linalg.pinv(between)) / len(classes))
+    return float(
+        torch.trace(covariances.mean(dim=0) @ torch.linalg.pinv(between)) / len(classes)
+    )
 
 
 def streamed(X: np.ndarray, y: np.ndarray, scatter: bool) -> float:
@@ -65,7 +67,9 @@ WAYS = {
     "`nc1(X, y)`": nc1,
     "l x l pseudo-inverse (torch, float32)": pseudo_inverse,
     "`Accumulator()`, one pass": lambda X, y: streamed(X, y, scatter=True),
-    "`Accumulator(scatter=False)`, two passes": lambda X, y: streamed(X, y, scatter=False),
+    "`Accumulator(scatter=False)`, two passes": lambda X, y: streamed(
+        X, y, scatter=False
+    ),
 }
 
 
@@ -92,7 +96,11 @@ def measure(way: str, rows: int, width: int, classes: int) -> dict[str, float]:
         start = time.perf_counter()
         value = compute(X, y)
         times.append(time.perf_counter() - start)
-    return {"seconds": statistics.median(times), "value": value, "extra_mb": resident_mb("VmHWM") - before}
+    return {
+        "seconds": statistics.median(times),
+        "value": value,
+        "extra_mb": resident_mb("VmHWM") - before,
+    }
 
 
 def main() -> None:
@@ -106,18 +114,29 @@ def main() -> None:
     if options.only:
         print(json.dumps(measure(options.only, *size)))
         return
-    flags = [f"--{name}={value}" for name, value in zip(("rows", "width", "classes"), size)]
+    flags = [
+        f"--{name}={value}" for name, value in zip(("rows", "width", "classes"), size)
+    ]
     results = {}
     for way in WAYS:
         command = [sys.executable, __file__, *flags, f"--only={way}"]
-        results[way] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        results[way] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
     reference = results["l x l pseudo-inverse (torch, float32)"]
     print(f"{size[0]:,} x {size[1]:,} float32, {size[2]} classes\n")
-    print("| way | seconds | times faster | NC1 | relative difference | memory above the input, MB |")
+    print(
+        "| way | seconds | times faster | NC1 | relative difference | memory above the input, MB |"
+    )
     print("|---|---|---|---|---|---|")
     for way, r in results.items():
-        faster, gap = reference["seconds"] / r["seconds"], abs(r["value"] / reference["value"] - 1)
-        print(f"| {way} | {r['seconds']:.2f} | {faster:.1f} | {r['value']:.6f} | {gap:.1e} | {r['extra_mb']:.1f} |")
+        faster, gap = (
+            reference["seconds"] / r["seconds"],
+            abs(r["value"] / reference["value"] - 1),
+        )
+        print(
+            f"| {way} | {r['seconds']:.2f} | {faster:.1f} | {r['value']:.6f} | {gap:.1e} | {r['extra_mb']:.1f} |"
+        )
 
 
 if __name__ == "__main__":

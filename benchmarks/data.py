@@ -24,7 +24,10 @@ class Embeddings(NamedTuple):
     test_labels: np.ndarray
 
     def classes(self) -> list[np.ndarray]:
-        return [np.ascontiguousarray(self.train[self.labels == c]) for c in np.unique(self.labels)]
+        return [
+            np.ascontiguousarray(self.train[self.labels == c])
+            for c in np.unique(self.labels)
+        ]
 
 
 def load(width: int) -> Embeddings:
@@ -36,7 +39,9 @@ def load(width: int) -> Embeddings:
     scale = file["scale"] if "scale" in file.files else np.float32(1)
     train, test = (_unit(file[part] * np.float32(scale)) for part in ("train", "test"))
     order = np.argsort(file["train_labels"], kind="stable")
-    return Embeddings(path.stem, train[order], file["train_labels"][order], test, file["test_labels"])
+    return Embeddings(
+        path.stem, train[order], file["train_labels"][order], test, file["test_labels"]
+    )
 
 
 def _synthetic(width: int, per_class: int = 6000, queries: int = 10_000) -> Embeddings:
@@ -46,7 +51,9 @@ def _synthetic(width: int, per_class: int = 6000, queries: int = 10_000) -> Embe
     groups = rng.normal(size=(10, 30, width)) + 1.5 * rng.normal(size=(10, 1, width))
 
     def draw(labels: np.ndarray) -> np.ndarray:
-        rows = groups[labels, rng.integers(30, size=len(labels))] + rng.normal(size=(len(labels), width))
+        rows = groups[labels, rng.integers(30, size=len(labels))] + rng.normal(
+            size=(len(labels), width)
+        )
         return _unit(np.maximum(rows @ axes.T + 2, 0).astype(np.float32))
 
     y, z = np.repeat(np.arange(10), per_class), rng.integers(10, size=queries)
@@ -54,4 +61,6 @@ def _synthetic(width: int, per_class: int = 6000, queries: int = 10_000) -> Embe
 
 
 def _unit(X: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(X / np.linalg.norm(X, axis=1, keepdims=True).clip(1e-12))
+    return np.ascontiguousarray(
+        X / np.linalg.norm(X, axis=1, keepdims=True).clip(1e-12)
+    )

@@ -19,7 +19,9 @@ def run(X, y, U, train: int, stream: int, seed: int) -> tuple[int | None, int | 
     """Number of exchangeable inputs before an alarm (None: no alarm), and the same for inputs of the other source."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))[: train + stream]
-    clf = ImprintClassifier(calibrate=True, random_state=0).fit(X[order[:train]], y[order[:train]])
+    clf = ImprintClassifier(calibrate=True, random_state=0).fit(
+        X[order[:train]], y[order[:train]]
+    )
     monitor = DriftMonitor.of(clf.head_)
     first = alarm_at(monitor, clf.known(X[order[train:]]))
     if first is not None:
@@ -35,7 +37,9 @@ def alarm_at(monitor: DriftMonitor, p_values) -> int | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("pack", type=Path)
     parser.add_argument("other", type=Path)
     parser.add_argument("--runs", type=int, default=100)
@@ -43,14 +47,24 @@ def main() -> None:
     parser.add_argument("--stream", type=int, default=5000)
     options = parser.parse_args()
     pack, U = np.load(options.pack), np.load(options.other).astype(np.float32)
-    X, y = pack["train"].astype(np.float32) * np.float32(pack["scale"]), pack["train_labels"]
-    outcomes = [run(X, y, U, options.train, options.stream, seed) for seed in range(options.runs)]
+    X, y = (
+        pack["train"].astype(np.float32) * np.float32(pack["scale"]),
+        pack["train_labels"],
+    )
+    outcomes = [
+        run(X, y, U, options.train, options.stream, seed)
+        for seed in range(options.runs)
+    ]
     silent = [delay for early, delay in outcomes if early is None]
     delays = [delay for delay in silent if delay is not None]
-    print(f"{options.train} training rows, {options.runs} runs of {options.stream} exchangeable inputs:")
+    print(
+        f"{options.train} training rows, {options.runs} runs of {options.stream} exchangeable inputs:"
+    )
     print(f"  no alarm in {100 * len(silent) / len(outcomes):.0f} % of runs")
     middle, last = np.median(delays), max(delays)
-    print(f"  after the change: alarm in {len(delays)} of {len(silent)}, median {middle:.0f}, max {last}")
+    print(
+        f"  after the change: alarm in {len(delays)} of {len(silent)}, median {middle:.0f}, max {last}"
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ from ai_edge_litert.interpreter import Interpreter
 from data import FILES, SHARED
 from PIL import Image
 
-MODELS = {512: ("mobilenet_v1_0.5_160_quant.tflite", 160), 1280: ("tf2_mobilenet_v2_1.0_224_ptq.tflite", 224)}
+MODELS = {
+    512: ("mobilenet_v1_0.5_160_quant.tflite", 160),
+    1280: ("tf2_mobilenet_v2_1.0_224_ptq.tflite", 224),
+}
 
 
 class Pool:
@@ -15,14 +18,24 @@ class Pool:
 
     def __init__(self, name: str, size: int, width: int) -> None:
         path = str(SHARED / "models" / name)
-        self.net = Interpreter(path, num_threads=1, experimental_preserve_all_tensors=True)
+        self.net = Interpreter(
+            path, num_threads=1, experimental_preserve_all_tensors=True
+        )
         self.net.allocate_tensors()
         self.input = self.net.get_input_details()[0]
-        pools = [t for t in self.net.get_tensor_details() if _is_pool(t["name"]) and t["shape"][-1] == width]
+        pools = [
+            t
+            for t in self.net.get_tensor_details()
+            if _is_pool(t["name"]) and t["shape"][-1] == width
+        ]
         self.output, self.size = pools[-1], size
 
     def __call__(self, picture: np.ndarray) -> np.ndarray:
-        rgb = Image.fromarray(picture).convert("RGB").resize((self.size, self.size), Image.Resampling.BILINEAR)
+        rgb = (
+            Image.fromarray(picture)
+            .convert("RGB")
+            .resize((self.size, self.size), Image.Resampling.BILINEAR)
+        )
         pixels = np.asarray(rgb)
         if self.input["dtype"] == np.int8:
             pixels = (pixels.astype(np.int16) - 128).astype(np.int8)
@@ -31,7 +44,9 @@ class Pool:
         self.net.set_tensor(self.input["index"], pixels[None])
         self.net.invoke()
         scale, zero = self.output["quantization"]
-        values = self.net.get_tensor(self.output["index"]).reshape(-1).astype(np.float32)
+        values = (
+            self.net.get_tensor(self.output["index"]).reshape(-1).astype(np.float32)
+        )
         return (values - zero) * (scale or 1)
 
 
@@ -45,8 +60,14 @@ def main(width: int, per_class: int) -> None:
     arrays = {}
     for part in ("train", "test"):
         labels = data[f"{part}_labels"]
-        rows = np.sort(np.concatenate([np.flatnonzero(labels == c)[:per_class] for c in np.unique(labels)]))
-        arrays[part] = np.stack([net(picture) for picture in data[f"{part}_images"][rows]])
+        rows = np.sort(
+            np.concatenate(
+                [np.flatnonzero(labels == c)[:per_class] for c in np.unique(labels)]
+            )
+        )
+        arrays[part] = np.stack(
+            [net(picture) for picture in data[f"{part}_images"][rows]]
+        )
         arrays[f"{part}_labels"] = labels[rows]
     FILES[width].parent.mkdir(parents=True, exist_ok=True)
     np.savez(FILES[width], **arrays)

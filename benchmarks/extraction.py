@@ -47,7 +47,10 @@ class Repeated:
 class Split:
     def __init__(self, size):
         self.inputs, self.labels = Repeated(size), np.arange(size) % 10
-        self.names, self.fingerprint = [str(i) for i in range(size)], digest([str(size)])
+        self.names, self.fingerprint = (
+            [str(i) for i in range(size)],
+            digest([str(size)]),
+        )
 
 
 def bare_loop(batches):
@@ -74,7 +77,10 @@ def speed():
     backbone, split = backbones.load("tinynet"), Split(PICTURES)
     prepared = [backbone.prepare(split.inputs[i]) for i in range(PICTURES)]
     batches = [np.stack(prepared[i : i + BATCH]) for i in range(0, PICTURES, BATCH)]
-    runs = {"bare loop": bare_loop(batches), "extract": whole_extraction(backbone, split)}
+    runs = {
+        "bare loop": bare_loop(batches),
+        "extract": whole_extraction(backbone, split),
+    }
     rates = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -82,15 +88,23 @@ def speed():
             run()
             rates[name].append(PICTURES / (time.perf_counter() - start))
     for name, rate in rates.items():
-        print(f"{name:10} {statistics.median(rate):7.1f} pictures/s  {[round(r, 1) for r in rate]}")
-    ratio = statistics.median(e / b for b, e in zip(rates["bare loop"], rates["extract"]))
-    print(f"extract runs at {ratio:.0%} of the bare loop (median of {ROUNDS} rounds, {PICTURES:,} pictures each)")
+        print(
+            f"{name:10} {statistics.median(rate):7.1f} pictures/s  {[round(r, 1) for r in rate]}"
+        )
+    ratio = statistics.median(
+        e / b for b, e in zip(rates["bare loop"], rates["extract"])
+    )
+    print(
+        f"extract runs at {ratio:.0%} of the bare loop (median of {ROUNDS} rounds, {PICTURES:,} pictures each)"
+    )
 
 
 def memory(backbone):
     for size in SIZES:
         command = [sys.executable, __file__, "peak", str(size), "--backbone", backbone]
-        usage = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        usage = json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
         print(f"{size:7,} pictures: {usage['before']:6.1f} MiB before, peak {usage['peak']:6.1f} MiB, "
               f"growth {usage['peak'] - usage['before']:5.1f} MiB, {usage['seconds']:.0f} s")  # fmt: skip
 
@@ -114,9 +128,15 @@ def _resident():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["speed", "memory"], help="speed, memory")
-    parser.add_argument("--backbone", default="tinynet", help="backbone whose memory is measured")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what", nargs="*", default=["speed", "memory"], help="speed, memory"
+    )
+    parser.add_argument(
+        "--backbone", default="tinynet", help="backbone whose memory is measured"
+    )
     given = parser.parse_args()
     if given.what[0] == "peak":
         peak(given.backbone, int(given.what[1]))

@@ -17,11 +17,17 @@ from imprint.datasets import load
 
 def first(data: str, split: str, count: int) -> dict[str, np.ndarray]:
     rows = load(data, split)
-    rows_by_class = [np.flatnonzero(rows.labels == label)[:count] for label in rows.classes]
+    rows_by_class = [
+        np.flatnonzero(rows.labels == label)[:count] for label in rows.classes
+    ]
     if any(len(class_rows) < count for class_rows in rows_by_class):
         smallest = min(map(len, rows_by_class))
-        sys.exit(f"{data}: the smallest class has {smallest} pictures for {split}, {count} are requested.")
-    pictures = np.stack([rows.inputs[i] for i in np.concatenate(rows_by_class).tolist()])
+        sys.exit(
+            f"{data}: the smallest class has {smallest} pictures for {split}, {count} are requested."
+        )
+    pictures = np.stack(
+        [rows.inputs[i] for i in np.concatenate(rows_by_class).tolist()]
+    )
     labels = np.repeat(np.arange(len(rows_by_class), dtype=np.uint8), count)
     return {f"{split}_images": pictures, f"{split}_labels": labels}
 
@@ -31,7 +37,9 @@ def main(data: str, to: Path, train: int = 600, test: int = 300) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(to) as f:
         np.savez_compressed(f, **arrays)
-    print(f"{to}: {len(arrays['train_labels']):,} + {len(arrays['test_labels']):,} pictures")
+    print(
+        f"{to}: {len(arrays['train_labels']):,} + {len(arrays['test_labels']):,} pictures"
+    )
 
 
 if __name__ == "__main__":

@@ -63,24 +63,36 @@ def ours(text: str) -> Callable[[Array], Array]:
 
 
 def distance_sum(X: Array, P: Array) -> float:
-    return float(torch.cdist(torch.from_numpy(X), torch.from_numpy(P)).min(dim=1).values.sum())
+    return float(
+        torch.cdist(torch.from_numpy(X), torch.from_numpy(P)).min(dim=1).values.sum()
+    )
 
 
 def main() -> None:
     if len(sys.argv) > 1:
-        X, what = unit_rows(np.load(sys.argv[1]).astype(np.float32)), sys.argv[1].rpartition("/")[2]
+        X, what = (
+            unit_rows(np.load(sys.argv[1]).astype(np.float32)),
+            sys.argv[1].rpartition("/")[2],
+        )
     else:
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(6000, 512)) + 2 * rng.normal(size=(40, 512))[rng.integers(40, size=6000)]
+        X = (
+            rng.normal(size=(6000, 512))
+            + 2 * rng.normal(size=(40, 512))[rng.integers(40, size=6000)]
+        )
         X, what = unit_rows(np.maximum(X, 0).astype(np.float32)), "synthetic clusters"
     threads = torch.get_num_threads()
-    print(f"{what}: {len(X):,} x {X.shape[1]} float32, median of {REPEATS} interleaved runs, {threads} threads")
+    print(
+        f"{what}: {len(X):,} x {X.shape[1]} float32, median of {REPEATS} interleaved runs, {threads} threads"
+    )
     rows = [
         ("covmax(k=20)", lambda X: published_covmax(X, 20)),
         ("fps(k=20)", lambda X: published_fps(X, 20)),
         ("kmedoids(k=20)", lambda X: published_kmedoids(X, 20)),
     ]
-    print(f"{'generator':<16}{'ours':>10}{'published':>12}{'ratio':>8}   sum of distances, ours / published")
+    print(
+        f"{'generator':<16}{'ours':>10}{'published':>12}{'ratio':>8}   sum of distances, ours / published"
+    )
     for text, published in rows:
         mine, times = ours(text), ([], [])
         mine(X), published(X)
@@ -90,8 +102,12 @@ def main() -> None:
                 run(X)
                 spent.append(time.perf_counter() - start)
         a, b = map(statistics.median, times)
-        quality = f"{distance_sum(X, mine(X)):.1f} / {distance_sum(X, published(X)):.1f}"
-        print(f"{text:<16}{a * 1e3:>8.1f}ms{b * 1e3:>10.1f}ms{b / a:>7.1f}x   {quality}")
+        quality = (
+            f"{distance_sum(X, mine(X)):.1f} / {distance_sum(X, published(X)):.1f}"
+        )
+        print(
+            f"{text:<16}{a * 1e3:>8.1f}ms{b * 1e3:>10.1f}ms{b / a:>7.1f}x   {quality}"
+        )
 
 
 if __name__ == "__main__":

@@ -49,16 +49,22 @@ def methods():
     figures = {"device": torch.cuda.get_device_name()}
     for generator in ("kmeans(k=20)", "mean", "kmeans(k=100)"):
         for aggregator in ("max", "kernel", "nearest(m=5)"):
-            model = ImprintClassifier(generator=generator, aggregator=aggregator, random_state=0)
+            model = ImprintClassifier(
+                generator=generator, aggregator=aggregator, random_state=0
+            )
             fit = milliseconds(partial(model.fit, on_gpu[0], on_gpu[1]), 20)
             predict = milliseconds(partial(model.predict, on_gpu[2]), 50)
             answer = model.predict(on_gpu[2])
             assert answer.is_cuda
-            host = ImprintClassifier(generator=generator, aggregator=aggregator, random_state=0).fit(X, y)
+            host = ImprintClassifier(
+                generator=generator, aggregator=aggregator, random_state=0
+            ).fit(X, y)
             figures[f"{generator} / {aggregator}"] = {
                 "fit ms": fit,
                 "predict 10,000 ms": predict,
-                "answers like the CPU's": float(np.mean(host.predict(Q) == answer.cpu().numpy())),
+                "answers like the CPU's": float(
+                    np.mean(host.predict(Q) == answer.cpu().numpy())
+                ),
                 "accuracy": float(np.mean(answer.cpu().numpy() == truth)),
             }
     return figures
@@ -80,7 +86,10 @@ def all_rows():
     X, y = rows(60_000, 256, 10, 1, noise=3.0)
     Q, truth = rows(10_000, 256, 10, 2, noise=3.0)
     X, y, Q, truth = (torch.from_numpy(a).cuda() for a in (X, y, Q, truth))
-    figures = {"device": torch.cuda.get_device_name(), "free GB": torch.cuda.mem_get_info()[0] / 2**30}
+    figures = {
+        "device": torch.cuda.get_device_name(),
+        "free GB": torch.cuda.mem_get_info()[0] / 2**30,
+    }
     model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0)
     model.fit(X[:2000], y[:2000]).predict(Q[:100])
     torch.cuda.reset_peak_memory_stats()
@@ -90,22 +99,36 @@ def all_rows():
     figures["predict 10,000 ms"] = milliseconds(lambda: model.predict(Q), 5)
     figures["accuracy"] = float((answers == truth).double().mean())
     exact = exact_answers(X, y, Q)
-    figures["accuracy of the float64 solution"] = float((exact == truth).double().mean())
+    figures["accuracy of the float64 solution"] = float(
+        (exact == truth).double().mean()
+    )
     figures["answers like it"] = float((answers == exact).double().mean())
     for size in (500, 3000, 5000):
-        model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0).fit(X[:50_000], y[:50_000])
+        model = ImprintClassifier(
+            generator="all", aggregator="kernel", random_state=0
+        ).fit(X[:50_000], y[:50_000])
         model.predict(Q[:10])
         more, labels = rows(size, 256, 1, 7)
         more, labels = torch.from_numpy(more).cuda() - 1, torch.full((size,), 10).cuda()
         _, figures[f"add a class of {size} rows to 50,000 ms"] = timed(
-            lambda model=model, more=more, labels=labels: model.partial_fit(more, labels).predict(Q[:10])
+            lambda model=model, more=more, labels=labels: model.partial_fit(
+                more, labels
+            ).predict(Q[:10])
         )
-        _, figures[f"forget it ({size}) ms"] = timed(lambda model=model: model.forget(10).predict(Q[:10]))
+        _, figures[f"forget it ({size}) ms"] = timed(
+            lambda model=model: model.forget(10).predict(Q[:10])
+        )
     unit = torch.nn.functional.normalize(X, dim=1)
     s, order = scale(moments(unit)), torch.argsort(y, stable=True)
-    unit, labels, queries = unit[order], y[order].cpu().numpy(), torch.nn.functional.normalize(Q, dim=1)
+    unit, labels, queries = (
+        unit[order],
+        y[order].cpu().numpy(),
+        torch.nn.functional.normalize(Q, dim=1),
+    )
     for centres in (4096, 12_000):
-        solve = partial(solve_by_centres, unit, labels, np.full(len(unit), 0.1), 1 / s, centres)
+        solve = partial(
+            solve_by_centres, unit, labels, np.full(len(unit), 0.1), 1 / s, centres
+        )
         solve()
         system, figures[f"{centres} centres ms"] = timed(solve)
         right = (system.scores(queries).argmax(1) == truth).double().mean()

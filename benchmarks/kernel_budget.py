@@ -27,7 +27,10 @@ def measured(instance: Instance, k: int | None) -> list[tuple[float, ...]]:
     """Accuracy, seconds to fit, seconds per 1,000 queries and megabytes for `max`, then for `kernel`."""
     start = time.process_time()
     proxies = clusters(instance, k)
-    W, starts = unit_rows(proxies.weights), np.unique(proxies.labels, return_index=True)[1]
+    W, starts = (
+        unit_rows(proxies.weights),
+        np.unique(proxies.labels, return_index=True)[1],
+    )
     clustered = time.process_time()
     best = class_maxima(instance.Q, W, starts)
     predicted = time.process_time()
@@ -38,8 +41,18 @@ def measured(instance: Instance, k: int | None) -> list[tuple[float, ...]]:
     thousand = 1000 / len(instance.Q)
     size, more = W.size * 4e-6, len(W) * solved.n_classes * 4e-6
     return [
-        (accuracy(best, instance.t), clustered - start, (predicted - clustered) * thousand, size),
-        (accuracy(scores, instance.t), clustered - start + ready - predicted, (end - ready) * thousand, size + more),
+        (
+            accuracy(best, instance.t),
+            clustered - start,
+            (predicted - clustered) * thousand,
+            size,
+        ),
+        (
+            accuracy(scores, instance.t),
+            clustered - start + ready - predicted,
+            (end - ready) * thousand,
+            size + more,
+        ),
     ]
 
 
@@ -49,7 +62,12 @@ def curves(paths: Iterable[Path], budgets: tuple[int | None, ...]) -> np.ndarray
     for path in paths:
         instance = read(path)
         every.append([measured(instance, k) for k in budgets])
-        print(path.stem, *(f"{a[0]:.1f}/{b[0]:.1f}" for a, b in every[-1]), file=sys.stderr, flush=True)
+        print(
+            path.stem,
+            *(f"{a[0]:.1f}/{b[0]:.1f}" for a, b in every[-1]),
+            file=sys.stderr,
+            flush=True,
+        )
     return np.mean(every, axis=0)
 
 
@@ -57,7 +75,10 @@ def table(budgets: tuple[int | None, ...], means: np.ndarray) -> str:
     head = "| k | `max`, % | fit, s | 1,000 rows, s | MB | `kernel`, % | fit, s | 1,000 rows, s | MB |"
     lines = [head, "|" + "---|" * 9]
     for k, both in zip(budgets, means):
-        cells = [f"{a:.2f} | {fit:.2f} | {ask:.3f} | {size:.2f}" for a, fit, ask, size in both]
+        cells = [
+            f"{a:.2f} | {fit:.2f} | {ask:.3f} | {size:.2f}"
+            for a, fit, ask, size in both
+        ]
         lines.append(f"| {'all' if k is None else k} | {cells[0]} | {cells[1]} |")
     return "\n".join(lines)
 
@@ -71,9 +92,18 @@ def draw(budgets: tuple[int | None, ...], means: np.ndarray, path: Path) -> None
 
     figure, axes = pyplot.subplots(1, 3, figsize=(9, 2.9), layout="constrained")
     places = np.arange(len(budgets))
-    for axis, column, title in zip(axes, (0, 2, 3), ("accuracy, %", "1,000 rows, s", "size, MB")):
+    for axis, column, title in zip(
+        axes, (0, 2, 3), ("accuracy, %", "1,000 rows, s", "size, MB")
+    ):
         for i, (name, colour) in enumerate((("max", "#888888"), ("kernel", "#0b6e99"))):
-            axis.plot(places, means[:, i, column], "o-", color=colour, label=name, markersize=4)
+            axis.plot(
+                places,
+                means[:, i, column],
+                "o-",
+                color=colour,
+                label=name,
+                markersize=4,
+            )
         axis.set_xticks(places, ["all" if k is None else str(k) for k in budgets])
         axis.set_title(title)
         axis.set_xlabel("proxies per class")

@@ -24,16 +24,26 @@ def measured(instance: Instance, count: int | None) -> str:
     if count is None:
         solved = system(proxies)
     else:
-        solved = solve_by_centres(proxies.weights, proxies.labels, 0.1 / proxies.mass, 1 / proxies.scale, count)
+        solved = solve_by_centres(
+            proxies.weights,
+            proxies.labels,
+            0.1 / proxies.mass,
+            1 / proxies.scale,
+            count,
+        )
     ready = time.process_time()
     right = accuracy(solved.scores(instance.Q), instance.t)
     per_query = (time.process_time() - ready) / len(instance.Q) * 1000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return f"{right:.2f} % | {ready - start:.1f} s | {per_query:.3f} s | {peak:.1f} GB |"
+    return (
+        f"{right:.2f} % | {ready - start:.1f} s | {per_query:.3f} s | {peak:.1f} GB |"
+    )
 
 
 if __name__ == "__main__":
-    print("| pack | proxies | centres | accuracy | solve | 1,000 rows | memory |\n|---|---|---|---|---|---|---|")
+    print(
+        "| pack | proxies | centres | accuracy | solve | 1,000 rows | memory |\n|---|---|---|---|---|---|---|"
+    )
     for path in sorted((Path(sys.argv[1]) / "full").glob("*.npz")):
         full = "--full" in sys.argv
         instance = read(path) if full else read(path).shots(900)

@@ -43,16 +43,25 @@ def estimated(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def draw(shape, centres: np.ndarray, per_class: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(
+    shape, centres: np.ndarray, per_class: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     y = np.repeat(np.arange(len(centres)), per_class)
-    noise = np.random.default_rng(seed).normal(size=(len(y), len(shape[0]))).astype(np.float32)
+    noise = (
+        np.random.default_rng(seed)
+        .normal(size=(len(y), len(shape[0])))
+        .astype(np.float32)
+    )
     return centres[y] + noise @ shape[2].T.astype(np.float32), y
 
 
 def timed(call):
     start, busy = time.perf_counter(), time.process_time()
     result = call()
-    return result, f"{time.process_time() - busy:.3f} s ({time.perf_counter() - start:.3f} s)"
+    return (
+        result,
+        f"{time.process_time() - busy:.3f} s ({time.perf_counter() - start:.3f} s)",
+    )
 
 
 def main() -> None:
@@ -60,7 +69,12 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=5)
     parser.add_argument("--like", type=Path)
-    parser.add_argument("--noise", type=float, default=1.0, help="multiplies the deviations of rows from class means")
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=1.0,
+        help="multiplies the deviations of rows from class means",
+    )
     options = parser.parse_args()
     mean, between, within = estimated(options.like) if options.like else isotropic()
     shape = mean, between, options.noise * within
@@ -69,15 +83,22 @@ def main() -> None:
     X, y = draw(shape, centres, options.rows, 1)
     truth = np.random.default_rng(3).permutation(options.classes)[:1000]
     Q, _ = draw(shape, centres[truth], 1, 2)
-    print("| method | fit | 1 row | 1,000 rows | accuracy | peak memory |\n|---|---|---|---|---|---|")
+    print(
+        "| method | fit | 1 row | 1,000 rows | accuracy | peak memory |\n|---|---|---|---|---|---|"
+    )
     for generator, aggregator in METHODS:
-        model = ImprintClassifier(generator=generator, aggregator=aggregator, random_state=0)
+        model = ImprintClassifier(
+            generator=generator, aggregator=aggregator, random_state=0
+        )
         _, fit = timed(lambda model=model: model.fit(X, y).predict(Q[:1]))
         _, one = timed(lambda model=model: model.predict(Q[:1]))
         answers, many = timed(lambda model=model: model.predict(Q))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         right = 100 * float(np.mean(answers == truth))
-        print(f"| {generator}, {aggregator} | {fit} | {one} | {many} | {right:.1f} % | {peak:.1f} GB |", flush=True)
+        print(
+            f"| {generator}, {aggregator} | {fit} | {one} | {many} | {right:.1f} % | {peak:.1f} GB |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

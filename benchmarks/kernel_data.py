@@ -13,7 +13,12 @@ from imprint.kernels.rows import squared_norms, unit_rows
 
 DATASETS = ("mnist", "fashionmnist", "cifar10")
 BACKBONES = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
-TASKS = {"all": range(10), "even": range(0, 10, 2), "odd": range(1, 10, 2), "short": range(3)}
+TASKS = {
+    "all": range(10),
+    "even": range(0, 10, 2),
+    "odd": range(1, 10, 2),
+    "short": range(3),
+}
 
 
 class Instance(NamedTuple):
@@ -27,13 +32,17 @@ class Instance(NamedTuple):
         """The rows of the classes of a task, with classes renumbered from 0."""
         classes = np.array(TASKS[task])
         train, test = np.isin(self.y, classes), np.isin(self.t, classes)
-        y, t = (np.searchsorted(classes, part) for part in (self.y[train], self.t[test]))
+        y, t = (
+            np.searchsorted(classes, part) for part in (self.y[train], self.t[test])
+        )
         return Instance(f"{self.name}/{task}", self.X[train], y, self.Q[test], t)
 
     def shots(self, n: int, seed: int = 0) -> "Instance":
         """At most n training rows of each class."""
         rng = np.random.default_rng(seed)
-        rows = [rng.permutation(np.flatnonzero(self.y == c))[:n] for c in np.unique(self.y)]
+        rows = [
+            rng.permutation(np.flatnonzero(self.y == c))[:n] for c in np.unique(self.y)
+        ]
         rows = np.concatenate([np.sort(part) for part in rows])
         return Instance(self.name, self.X[rows], self.y[rows], self.Q, self.t)
 
@@ -51,9 +60,18 @@ class Clusters(NamedTuple):
 def read(path: Path) -> Instance:
     file = np.load(path)
     offset = file["offset"] if "offset" in file.files else 0
-    X, Q = (unit_rows(file[part].astype(np.float32) * file["scale"] + offset) for part in ("train", "test"))
+    X, Q = (
+        unit_rows(file[part].astype(np.float32) * file["scale"] + offset)
+        for part in ("train", "test")
+    )
     order = np.argsort(file["train_labels"], kind="stable")
-    return Instance(path.stem, X[order], file["train_labels"][order].astype(int), Q, file["test_labels"].astype(int))
+    return Instance(
+        path.stem,
+        X[order],
+        file["train_labels"][order].astype(int),
+        Q,
+        file["test_labels"].astype(int),
+    )
 
 
 def ten_class_packs(folder: Path) -> Iterator[Path]:
@@ -75,12 +93,21 @@ def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
         result = kmeans(rows, k, np.random.default_rng([seed, c]))
         gaps = squared_norms(rows - result.centres[result.labels])
         spread = np.bincount(result.labels, gaps, len(result.centres)) / result.mass
-        parts.append((result.centres, np.full(len(result.centres), c), result.mass, spread))
+        parts.append(
+            (result.centres, np.full(len(result.centres), c), result.mass, spread)
+        )
     return Clusters(*(np.concatenate(column) for column in zip(*parts)), s)
 
 
-def system(of: Clusters, gamma: float = 1.0, noise: float = 0.1, spread: float = 0.2) -> Posterior:
-    return solve(of.weights, of.labels, noise / of.mass + spread * of.spread / of.scale, gamma / of.scale)
+def system(
+    of: Clusters, gamma: float = 1.0, noise: float = 0.1, spread: float = 0.2
+) -> Posterior:
+    return solve(
+        of.weights,
+        of.labels,
+        noise / of.mass + spread * of.spread / of.scale,
+        gamma / of.scale,
+    )
 
 
 def accuracy(scores: np.ndarray, t: np.ndarray) -> float:

@@ -15,7 +15,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 CHOOSE = ("tinynet", "mobilenet_v1_0.5_160")
-GAMMAS, NOISES, SPREADS = (0.5, 1.0, 2.0, 4.0), (0.01, 0.03, 0.1, 0.3), (0.0, 0.1, 0.2, 0.4)
+GAMMAS, NOISES, SPREADS = (
+    (0.5, 1.0, 2.0, 4.0),
+    (0.01, 0.03, 0.1, 0.3),
+    (0.0, 0.1, 0.2, 0.4),
+)
 SETTINGS = list(itertools.product(GAMMAS, NOISES, SPREADS))
 DEFAULT = SETTINGS.index((1.0, 0.1, 0.2))
 REGIMES = ((5, 20), (20, 20), (100, 20), (600, 20), (600, 100))  # rows per class, k
@@ -27,7 +31,9 @@ def distances(instance: Instance, proxies: Clusters) -> tuple[np.ndarray, np.nda
     among = cdist(W, W, "sqeuclidean") / proxies.scale
     about = W.mean(axis=0)
     U, V = instance.Q - about, W - about
-    return among, ((U * U).sum(1)[:, None] + (V * V).sum(1) - 2 * U @ V.T) / proxies.scale
+    return among, (
+        (U * U).sum(1)[:, None] + (V * V).sum(1) - 2 * U @ V.T
+    ) / proxies.scale
 
 
 def grid(instance: Instance, k: int) -> list[float]:
@@ -38,7 +44,9 @@ def grid(instance: Instance, k: int) -> list[float]:
     for gamma in GAMMAS:
         K, q = np.exp(-gamma * among), np.exp(-gamma * across)
         for noise, spread in itertools.product(NOISES, SPREADS):
-            M = K + np.diag(noise / proxies.mass + spread * proxies.spread / proxies.scale)
+            M = K + np.diag(
+                noise / proxies.mass + spread * proxies.spread / proxies.scale
+            )
             figures.append(accuracy(q @ cho_solve(cho_factor(M), Y), instance.t))
     return figures
 
@@ -49,8 +57,14 @@ def show(title: str, accuracies: np.ndarray) -> None:
     print(f"\n{title}: default {means[DEFAULT]:.2f}")
     for i in np.argsort(-means)[:8]:
         regimes = " ".join(f"{v:.2f}" for v in accuracies[:, :, i].mean(axis=0))
-        print(f"  gamma {SETTINGS[i][0]} noise {SETTINGS[i][1]} spread {SETTINGS[i][2]}: {means[i]:.2f} ({regimes})")
-    print("  default by regime:", " ".join(f"{v:.2f}" for v in accuracies[:, :, DEFAULT].mean(axis=0)), flush=True)
+        print(
+            f"  gamma {SETTINGS[i][0]} noise {SETTINGS[i][1]} spread {SETTINGS[i][2]}: {means[i]:.2f} ({regimes})"
+        )
+    print(
+        "  default by regime:",
+        " ".join(f"{v:.2f}" for v in accuracies[:, :, DEFAULT].mean(axis=0)),
+        flush=True,
+    )
 
 
 def main(packs: Path) -> None:
@@ -65,7 +79,10 @@ def main(packs: Path) -> None:
     show("the others", B)
     best = int(A.mean(axis=(0, 1)).argmax())
     gain = (B[:, :, best] - B[:, :, DEFAULT]).mean(axis=0)
-    print(f"\n{SETTINGS[best]} on the others, gain by regime {REGIMES}:", " ".join(f"{v:+.2f}" for v in gain))
+    print(
+        f"\n{SETTINGS[best]} on the others, gain by regime {REGIMES}:",
+        " ".join(f"{v:+.2f}" for v in gain),
+    )
 
 
 if __name__ == "__main__":

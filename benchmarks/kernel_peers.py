@@ -41,7 +41,10 @@ def proxies(aggregator: str, k: int | None) -> Callable[[Instance], Predict]:
         if aggregator == "kernel":
             solved = system(found)
             return lambda Q: solved.scores(Q).argmax(axis=1)
-        starts, W = np.unique(found.labels, return_index=True)[1], unit_rows(found.weights)
+        starts, W = (
+            np.unique(found.labels, return_index=True)[1],
+            unit_rows(found.weights),
+        )
         return lambda Q: class_maxima(Q, W, starts).argmax(axis=1)
 
     return fit
@@ -82,7 +85,9 @@ METHODS: dict[str, Callable[[Instance], Predict]] = {
     "kernel, k = 20": proxies("kernel", 20),
     "kernel, k = 100": proxies("kernel", 100),
     "kernel, all": proxies("kernel", None),
-    "KNeighborsClassifier": tuned(KNeighborsClassifier(weights="distance"), n_neighbors=[1, 3, 5, 10, 20]),
+    "KNeighborsClassifier": tuned(
+        KNeighborsClassifier(weights="distance"), n_neighbors=[1, 3, 5, 10, 20]
+    ),
     "RidgeClassifierCV": tuned(RidgeClassifierCV(np.logspace(-4, 2, 13))),
     "LinearDiscriminantAnalysis": tuned(
         LinearDiscriminantAnalysis(solver="lsqr"), shrinkage=["auto", 0.001, 0.01, 0.1]
@@ -102,13 +107,28 @@ def measure(instance: Instance, name: str) -> dict[str, object]:
     fitted = time.process_time()
     right = float((predict(instance.Q) == instance.t).mean())
     asked = (time.process_time() - fitted) / len(instance.Q) * 1000
-    return {"instance": instance.name, "method": name, "accuracy": 100 * right, "fit": fitted - start, "ask": asked}
+    return {
+        "instance": instance.name,
+        "method": name,
+        "accuracy": 100 * right,
+        "fit": fitted - start,
+        "ask": asked,
+    }
 
 
 def table(records: list[dict[str, object]]) -> str:
-    whole = [name for name in METHODS if sum(r["method"] == name for r in records) == len(BACKBONES) * 12]
-    by_method = {name: {r["instance"]: r for r in records if r["method"] == name} for name in whole}
-    comparison = compare({name: {i: r["accuracy"] for i, r in by_method[name].items()} for name in whole})
+    whole = [
+        name
+        for name in METHODS
+        if sum(r["method"] == name for r in records) == len(BACKBONES) * 12
+    ]
+    by_method = {
+        name: {r["instance"]: r for r in records if r["method"] == name}
+        for name in whole
+    }
+    comparison = compare(
+        {name: {i: r["accuracy"] for i, r in by_method[name].items()} for name in whole}
+    )
     ours = {i: r["accuracy"] for i, r in by_method["kernel, k = 100"].items()}
     lines = [
         "| method | accuracy | mean rank | ahead of k = 100 | p (Holm) | fit, s | 1,000 rows, s |",
@@ -119,7 +139,10 @@ def table(records: list[dict[str, object]]) -> str:
         rows = by_method[name]
         ahead = sum(r["accuracy"] > ours[i] for i, r in rows.items())
         p = adjusted.get(frozenset((name, "kernel, k = 100")))
-        figures = [float(np.mean([r[key] for r in rows.values()])) for key in ("accuracy", "fit", "ask")]
+        figures = [
+            float(np.mean([r[key] for r in rows.values()]))
+            for key in ("accuracy", "fit", "ask")
+        ]
         rank = comparison.rank(name)
         lines.append(
             f"| {name} | {figures[0]:.2f} | {rank:.2f} | {ahead} of {len(rows)} | {'' if p is None else f'{p:.1e}'} "
@@ -129,15 +152,26 @@ def table(records: list[dict[str, object]]) -> str:
 
 
 def main(packs: Path, results: Path, rows: int) -> None:
-    records = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    records = (
+        [json.loads(line) for line in results.read_text().splitlines()]
+        if results.exists()
+        else []
+    )
     done = {(r["instance"], r["method"]) for r in records}
     with threadpool_limits(1), results.open("a") as file:
-        measure(read(packs / "subset" / f"{BACKBONES[0]}-{DATASETS[0]}.npz").shots(rows), "max, k = 20")  # compiles
+        measure(
+            read(packs / "subset" / f"{BACKBONES[0]}-{DATASETS[0]}.npz").shots(rows),
+            "max, k = 20",
+        )  # compiles
         for name in METHODS:
             for pack in (f"{b}-{d}" for d in DATASETS for b in BACKBONES):
                 for task in TASKS:
                     if (f"{pack}/{task}", name) not in done:
-                        instance = read(packs / "subset" / f"{pack}.npz").shots(rows).only(task)
+                        instance = (
+                            read(packs / "subset" / f"{pack}.npz")
+                            .shots(rows)
+                            .only(task)
+                        )
                         records.append(measure(instance, name))
                         file.write(json.dumps(records[-1]) + "\n")
                         file.flush()
@@ -145,4 +179,8 @@ def main(packs: Path, results: Path, rows: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 600)
+    main(
+        Path(sys.argv[1]),
+        Path(sys.argv[2]),
+        int(sys.argv[3]) if len(sys.argv) > 3 else 600,
+    )

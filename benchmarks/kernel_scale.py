@@ -35,14 +35,30 @@ def main(classes: int, exact: bool) -> None:
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(classes + 1, 1, WIDTH)).astype(np.float32)
     rows = centres + rng.normal(size=(classes + 1, PROXIES, WIDTH)).astype(np.float32)
-    W, labels = unit_rows(rows.reshape(-1, WIDTH)), np.repeat(np.arange(classes + 1), PROXIES)
-    Q = unit_rows(W[rng.integers(len(W), size=1000)] + rng.normal(size=(1000, WIDTH)).astype(np.float32) / 30)
-    noise, rate = rng.uniform(0.01, 0.1, len(W)), 1 / (2 * (1 - float((W.mean(axis=0) ** 2).sum())))
+    W, labels = (
+        unit_rows(rows.reshape(-1, WIDTH)),
+        np.repeat(np.arange(classes + 1), PROXIES),
+    )
+    Q = unit_rows(
+        W[rng.integers(len(W), size=1000)]
+        + rng.normal(size=(1000, WIDTH)).astype(np.float32) / 30
+    )
+    noise, rate = (
+        rng.uniform(0.01, 0.1, len(W)),
+        1 / (2 * (1 - float((W.mean(axis=0) ** 2).sum()))),
+    )
     old, new = labels < classes, labels == classes
     print("| what | elapsed | processor | peak memory |\n|---|---|---|---|")
-    first = timed(f"solve, {classes:,} x {PROXIES}", lambda: solve(W[old], labels[old], noise[old], rate))
-    more = timed("add a class", lambda: add_classes(first, W[new], labels[new], noise[new]))
-    less = timed("forget a class", lambda: remove_classes(more, np.array([classes // 2])))
+    first = timed(
+        f"solve, {classes:,} x {PROXIES}",
+        lambda: solve(W[old], labels[old], noise[old], rate),
+    )
+    more = timed(
+        "add a class", lambda: add_classes(first, W[new], labels[new], noise[new])
+    )
+    less = timed(
+        "forget a class", lambda: remove_classes(more, np.array([classes // 2]))
+    )
     again = timed("forget another", lambda: remove_classes(less, np.array([0])))
     again.scores(Q)
     timed("1,000 queries", lambda: again.scores(Q))
@@ -51,11 +67,15 @@ def main(classes: int, exact: bool) -> None:
     timed("doubt of 100 queries", lambda: again.doubt(Q[:100]))
     if exact:
         kept = ~np.isin(labels, [0, classes // 2])
-        fresh = solve(W[kept], np.unique(labels[kept], return_inverse=True)[1], noise[kept], rate)
+        fresh = solve(
+            W[kept], np.unique(labels[kept], return_inverse=True)[1], noise[kept], rate
+        )
         precise = Q[:500].astype(np.float64)
         scores = fresh.scores(precise)
         gap = np.abs(again.scores(precise) - scores).max() / np.abs(scores).max()
-        print(f"\nlargest difference from a fresh solution: {gap:.1e} of the largest score")
+        print(
+            f"\nlargest difference from a fresh solution: {gap:.1e} of the largest score"
+        )
 
 
 if __name__ == "__main__":

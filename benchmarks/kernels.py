@@ -25,7 +25,11 @@ def kmeans_rows(repeats: int, whole: bool) -> Iterator[Row]:
     """k-means of ten classes at once, the problems of a study, and scaling with width, k and n."""
     classes = load(512).classes()
     several = classes if whole else classes[:2]
-    inertia = ("mean inertia", lambda r: float(np.mean([x.inertia for x in r])), lambda r: float(np.mean(r)))
+    inertia = (
+        "mean inertia",
+        lambda r: float(np.mean([x.inertia for x in r])),
+        lambda r: float(np.mean(r)),
+    )
     yield compare(
         "kmeans_many", f"{len(classes)} classes x 6,000 x 512, k = 20", "scikit-learn KMeans",
         lambda s: kmeans_many(classes, [Problem(i, 20, s) for i in range(len(classes))]),
@@ -74,7 +78,15 @@ def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
         "faiss IndexFlatL2": lambda _: peers.faiss_neighbours(Q, E.train, 5),
         "scikit-learn brute force": lambda _: peers.sklearn_neighbours(Q, E.train, 5),
     }.items():
-        yield compare("nearest", setting, peer, lambda _: nearest(Q, E.train, 5), theirs, quality, repeats)
+        yield compare(
+            "nearest",
+            setting,
+            peer,
+            lambda _: nearest(Q, E.train, 5),
+            theirs,
+            quality,
+            repeats,
+        )
     Q, W = E.test[:500], E.train[::6]
     for metric in ("cosine", "manhattan"):
         truth = nearest(Q.astype(np.float64), W.astype(np.float64), 5, metric)[1]
@@ -94,7 +106,9 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
     Q = E.test if whole else E.test[:2000]
 
     def accuracy(scores: np.ndarray) -> float:
-        return float((classes[scores.argmax(axis=1)] == E.test_labels[: len(scores)]).mean())
+        return float(
+            (classes[scores.argmax(axis=1)] == E.test_labels[: len(scores)]).mean()
+        )
 
     yield compare(
         "class_maxima", f"{len(E.train):,} x {len(Q):,} x 256", "all scores at once",
@@ -103,7 +117,9 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
     )  # fmt: skip
     X = E.classes()[0]
     for name, method in {
-        "fasterpam": lambda s: fasterpam(Pairwise(X), 20, np.random.default_rng(s), np.ones(len(X))),
+        "fasterpam": lambda s: fasterpam(
+            Pairwise(X), 20, np.random.default_rng(s), np.ones(len(X))
+        ),
         "alternate": lambda s: alternate(Pairwise(X), 20, np.ones(len(X))),
     }.items():
         yield compare(
@@ -121,7 +137,9 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
         parts = np.split(E.train, starts[1:])
         means = np.stack([X.mean(axis=0, dtype=np.float64) for X in parts])
         system = gram(E.train) / len(E.train) + 1e-4 * np.eye(E.train.shape[1])
-        return (cho_solve(cho_factor(system), means.T).T / len(means)).astype(np.float32)
+        return (cho_solve(cho_factor(system), means.T).T / len(means)).astype(
+            np.float32
+        )
 
     yield compare(
         "gram, Cholesky", f"{len(E.train):,} x 256", "published least squares (restated)",
@@ -133,10 +151,16 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--whole", action="store_true", help="all classes, all queries, ten seeds (takes some minutes)")
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="all classes, all queries, ten seeds (takes some minutes)",
+    )
     parser.add_argument("--only", choices=["kmeans", "neighbours", "others"])
     options = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
     for width in (256, 512, 1280):
         print(f"{width} columns: {load(width).source}")
     warm()

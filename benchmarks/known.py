@@ -28,7 +28,9 @@ from imprint.kernels.scores import softmax
 FIRST_DRAW = 10
 TEMPERATURE = 0.12  # of the scores of `kernel`
 SHRINKAGE = 0.1  # of both covariances of relative Mahalanobis
-Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (queries, their class scores) -> one score per query
+Score = Callable[
+    [np.ndarray, np.ndarray], np.ndarray
+]  # (queries, their class scores) -> one score per query
 
 
 def published(data: Task, model: ImprintClassifier) -> dict[str, Score]:
@@ -36,7 +38,9 @@ def published(data: Task, model: ImprintClassifier) -> dict[str, Score]:
     rows = unit_rows(data.X).astype(np.float64)
     near, relative = mahalanobis(data), relative_mahalanobis(data)
     centre = rows.mean(axis=0)
-    axes = np.linalg.svd((rows - centre)[:: max(1, len(rows) // 3000)], full_matrices=False)[2][: rows.shape[1] // 2]
+    axes = np.linalg.svd(
+        (rows - centre)[:: max(1, len(rows) // 3000)], full_matrices=False
+    )[2][: rows.shape[1] // 2]
 
     def residual(Q: np.ndarray) -> np.ndarray:
         z = unit_rows(Q).astype(np.float64) - centre
@@ -54,7 +58,9 @@ def published(data: Task, model: ImprintClassifier) -> dict[str, Score]:
     return {
         "MSP": lambda Q, S: softmax(S / TEMPERATURE).max(axis=1),
         "energy": lambda Q, S: _energy(S),
-        "kNN (fifth nearest row)": lambda Q, S: np.partition(unit_rows(Q).astype(float) @ rows.T, -5, axis=1)[:, -5],
+        "kNN (fifth nearest row)": lambda Q, S: np.partition(
+            unit_rows(Q).astype(float) @ rows.T, -5, axis=1
+        )[:, -5],
         "Mahalanobis on unit rows": lambda Q, S: near(Q),
         "relative Mahalanobis": lambda Q, S: relative(Q),
         "ViM": lambda Q, S: TEMPERATURE * _energy(S) - alpha * residual(Q),
@@ -76,13 +82,20 @@ def relative_mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
     centre = X.mean(axis=0, keepdims=True)
     target = np.eye(X.shape[1]) * X.var(axis=0).mean()
 
-    def nearness(residuals: np.ndarray, centres: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        covariance = (1 - SHRINKAGE) * residuals.T @ residuals / len(X) + SHRINKAGE * target
+    def nearness(
+        residuals: np.ndarray, centres: np.ndarray
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        covariance = (1 - SHRINKAGE) * residuals.T @ residuals / len(
+            X
+        ) + SHRINKAGE * target
         whiten = np.linalg.cholesky(np.linalg.inv(covariance))
         return lambda Q: -cdist(Q @ whiten, centres @ whiten, "sqeuclidean").min(axis=1)
 
     by_class, all_rows = nearness(X - means[codes], means), nearness(X - centre, centre)
-    return lambda Q: by_class(unit_rows(Q).astype(np.float64)) - all_rows(unit_rows(Q).astype(np.float64))
+    return lambda Q: (
+        by_class(unit_rows(Q).astype(np.float64))
+        - all_rows(unit_rows(Q).astype(np.float64))
+    )
 
 
 def _energy(S: np.ndarray) -> np.ndarray:
@@ -97,13 +110,26 @@ def compare(data: Task, with_others: bool) -> dict[str, tuple[float, float, floa
     """For every score: AUROC, known rows rejected and unknown rows rejected, in per cent."""
     model = ImprintClassifier(calibrate=True, random_state=0).fit(data.X, data.y)
     p, p_unknown = model.known(data.Q), model.known(data.unknown)
-    results = {"`known` < 0.05": (auroc(p, p_unknown), float((p < 0.05).mean()), float((p_unknown < 0.05).mean()))}
+    results = {
+        "`known` < 0.05": (
+            auroc(p, p_unknown),
+            float((p < 0.05).mean()),
+            float((p_unknown < 0.05).mean()),
+        )
+    }
     S, U = _scores(model, data.Q), _scores(model, data.unknown)
     others = published(data, model) if with_others else {}
-    values = {name: (score(data.Q, S), score(data.unknown, U)) for name, score in others.items()}
+    values = {
+        name: (score(data.Q, S), score(data.unknown, U))
+        for name, score in others.items()
+    }
     for name, (known, unknown) in {"`known`": (p, p_unknown), **values}.items():
         threshold = np.quantile(known, 0.05)
-        results[name] = auroc(known, unknown), float((known < threshold).mean()), float((unknown < threshold).mean())
+        results[name] = (
+            auroc(known, unknown),
+            float((known < threshold).mean()),
+            float((unknown < threshold).mean()),
+        )
     return {name: tuple(100 * value for value in row) for name, row in results.items()}
 
 
@@ -120,8 +146,19 @@ def texts(file: Path, rows: int, draws: int) -> Iterator[Task]:
     y = data["train_y"]
     for draw in range(draws):
         rng = np.random.default_rng(draw)
-        taken = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:rows] for label in np.unique(y)])
-        yield Task(data["train"][taken], y[taken], data["test"], data["test_y"], data["oos_test"])
+        taken = np.concatenate(
+            [
+                rng.permutation(np.flatnonzero(y == label))[:rows]
+                for label in np.unique(y)
+            ]
+        )
+        yield Task(
+            data["train"][taken],
+            y[taken],
+            data["test"],
+            data["test_y"],
+            data["oos_test"],
+        )
 
 
 def pictures(folder: Path, rows: int, draws: int) -> Iterator[Task]:
@@ -130,16 +167,27 @@ def pictures(folder: Path, rows: int, draws: int) -> Iterator[Task]:
     def read(pack: str, part: str) -> tuple[np.ndarray, np.ndarray]:
         stored = np.load(folder / f"{pack}.npz")
         offset = stored["offset"] if "offset" in stored.files else 0
-        X = (stored[part].astype(np.float32) * stored["scale"] + offset).astype(np.float32)
+        X = (stored[part].astype(np.float32) * stored["scale"] + offset).astype(
+            np.float32
+        )
         return X, stored[f"{part}_labels"].astype(int)
 
     for backbone in ("deit_tiny", "mobilenet_v1_0.25_128", "tinynet"):
-        (X, y), (Q, truth) = (read(f"{backbone}-tinyimagenet100", part) for part in ("train", "test"))
-        others = np.concatenate([read(f"{backbone}-{name}", "test")[0][::6] for name in ("mnist", "fashionmnist")])
+        (X, y), (Q, truth) = (
+            read(f"{backbone}-tinyimagenet100", part) for part in ("train", "test")
+        )
+        others = np.concatenate(
+            [
+                read(f"{backbone}-{name}", "test")[0][::6]
+                for name in ("mnist", "fashionmnist")
+            ]
+        )
         for draw in range(draws):
             rng = np.random.default_rng(draw)
             known = rng.permutation(100)[:22]
-            taken = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:rows] for c in known])
+            taken = np.concatenate(
+                [rng.permutation(np.flatnonzero(y == c))[:rows] for c in known]
+            )
             inside = np.isin(truth, known)
             yield Task(X[taken], y[taken], Q[inside], truth[inside], others)
 
@@ -151,18 +199,33 @@ def splits(file: Path, rows: int, draws: int) -> Iterator[tuple[float, float]]:
     for draw in range(draws):
         rng = np.random.default_rng(draw)
         orders = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
-        fitted, held_out = (np.concatenate([o[part] for o in orders]) for part in np.s_[:rows, rows : rows + 20])
-        model = ImprintClassifier(calibrate=True, random_state=draw).fit(data["train"][fitted], y[fitted])
+        fitted, held_out = (
+            np.concatenate([o[part] for o in orders])
+            for part in np.s_[:rows, rows : rows + 20]
+        )
+        model = ImprintClassifier(calibrate=True, random_state=draw).fit(
+            data["train"][fitted], y[fitted]
+        )
         samples = data["train"][held_out], data["test"]
-        yield tuple(100 * float((model.known(Q) < 0.05).mean()) if len(Q) else np.nan for Q in samples)
+        yield tuple(
+            100 * float((model.known(Q) < 0.05).mean()) if len(Q) else np.nan
+            for Q in samples
+        )
 
 
 def print_splits(file: Path, sizes: list[int], draws: int) -> None:
     """One line for each number of rows: the mean and the range over draws."""
-    print("| rows per class | held-out training rows refused | test rows refused |\n|---|---:|---:|")
+    print(
+        "| rows per class | held-out training rows refused | test rows refused |\n|---|---:|---:|"
+    )
     for rows in sizes:
         shares = np.array(list(splits(file, rows, draws))).T
-        cells = [f"{s.mean():.1f} ({s.min():.1f} to {s.max():.1f})" if np.isfinite(s).all() else "" for s in shares]
+        cells = [
+            f"{s.mean():.1f} ({s.min():.1f} to {s.max():.1f})"
+            if np.isfinite(s).all()
+            else ""
+            for s in shares
+        ]
         print(f"| {rows} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -173,7 +236,11 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[100])
     parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--alone", action="store_true", help="measure `known` without the published scores")
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="measure `known` without the published scores",
+    )
     given = parser.parse_args()
     if given.what == "splits":
         return print_splits(given.source, given.rows, given.draws)
@@ -187,7 +254,12 @@ def main() -> None:
             f"| {given.what}, {rows} rows per class | AUROC | known refused | unknown refused |\n|---|---:|---:|---:|"
         )
         for name, values in results.items():
-            print(f"| {name} | " + " | ".join(f"{value:.1f}" for value in np.mean(values, axis=0)) + " |", flush=True)
+            print(
+                f"| {name} | "
+                + " | ".join(f"{value:.1f}" for value in np.mean(values, axis=0))
+                + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

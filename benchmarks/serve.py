@@ -23,7 +23,15 @@ from sklearn.datasets import load_sample_images
 
 from imprint import Imprinter
 
-CLASSES, PER_CLASS, NEW, QUESTIONS, CONNECTIONS, ROUNDS, SIDE = 5, 20, 30, 192, 16, 5, 256
+CLASSES, PER_CLASS, NEW, QUESTIONS, CONNECTIONS, ROUNDS, SIDE = (
+    5,
+    20,
+    30,
+    192,
+    16,
+    5,
+    256,
+)
 
 
 def photographs(count: int, seed: int) -> list[bytes]:
@@ -98,17 +106,35 @@ def main(backbone: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         env = {**os.environ, "IMPRINT_HOME": str(place / "home")}
-        words = ["serve", "--no-open", "--port", "0", "--folder", str(place / "room"), "--backbone", backbone]
-        server = subprocess.Popen([sys.executable, "-m", "imprint", *words], stdout=subprocess.PIPE, text=True, env=env)
+        words = [
+            "serve",
+            "--no-open",
+            "--port",
+            "0",
+            "--folder",
+            str(place / "room"),
+            "--backbone",
+            backbone,
+        ]
+        server = subprocess.Popen(
+            [sys.executable, "-m", "imprint", *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
         try:
             address = server.stdout.readline().strip()
             connection = Connection(address)
             taught = photographs(CLASSES * PER_CLASS, 1)
             for i, raw in enumerate(taught):
-                connection.post(f"/api/items?label=class{i % CLASSES}&name={i}.jpg", raw)
+                connection.post(
+                    f"/api/items?label=class{i % CLASSES}&name={i}.jpg", raw
+                )
             new = learning(address)
             print(f"{backbone}, {CLASSES} classes of {PER_CLASS} pictures and more")
-            print(f"learn one, then ask: p50 {np.median(new):.0f} ms, p95 {np.percentile(new, 95):.0f} ms")
+            print(
+                f"learn one, then ask: p50 {np.median(new):.0f} ms, p95 {np.percentile(new, 95):.0f} ms"
+            )
             questions = photographs(QUESTIONS, 3)
             for i, raw in enumerate(questions):
                 (place / f"{i}.jpg").write_bytes(raw)
@@ -125,10 +151,18 @@ def main(backbone: str) -> None:
                 served.append(seconds)
                 shares.append(seconds / bare[-1])
                 each += times
-            print(f"{CONNECTIONS} connections: {QUESTIONS / np.median(served):.0f} requests a second, ", end="")
+            print(
+                f"{CONNECTIONS} connections: {QUESTIONS / np.median(served):.0f} requests a second, ",
+                end="",
+            )
             print(f"p50 {np.median(each):.0f} ms, p95 {np.percentile(each, 95):.0f} ms")
-            print(f"a picture: served {1e3 * np.median(served) / QUESTIONS:.2f} ms, ", end="")
-            print(f"Imprinter.predict {1e3 * np.median(bare) / QUESTIONS:.2f} ms, ratio {np.median(shares):.2f}")
+            print(
+                f"a picture: served {1e3 * np.median(served) / QUESTIONS:.2f} ms, ",
+                end="",
+            )
+            print(
+                f"Imprinter.predict {1e3 * np.median(bare) / QUESTIONS:.2f} ms, ratio {np.median(shares):.2f}"
+            )
         finally:
             server.kill()
             server.wait()
@@ -136,7 +170,9 @@ def main(backbone: str) -> None:
 
 def _taken(address: str) -> bytes:
     connection = Connection(address)
-    connection.http.request("GET", "/api/export/model.imprint", headers=connection.headers)
+    connection.http.request(
+        "GET", "/api/export/model.imprint", headers=connection.headers
+    )
     return connection.http.getresponse().read()
 
 

@@ -30,7 +30,11 @@ EMOTIONS = {
 def esc50(root: Path) -> Iterator[tuple[Path, str, str]]:
     with open(root / "meta/esc50.csv", newline="") as f:
         for row in csv.DictReader(f):
-            yield root / "audio" / row["filename"], row["category"], "test" if row["fold"] == "5" else "train"
+            yield (
+                root / "audio" / row["filename"],
+                row["category"],
+                "test" if row["fold"] == "5" else "train",
+            )
 
 
 def fsdd(root: Path) -> Iterator[tuple[Path, str, str]]:
@@ -41,7 +45,11 @@ def fsdd(root: Path) -> Iterator[tuple[Path, str, str]]:
 
 def emodb(root: Path) -> Iterator[tuple[Path, str, str]]:
     for path in sorted(root.glob("*.wav")):
-        yield path, EMOTIONS[path.stem[5]], "test" if path.stem[:2] in ("15", "16") else "train"
+        yield (
+            path,
+            EMOTIONS[path.stem[5]],
+            "test" if path.stem[:2] in ("15", "16") else "train",
+        )
 
 
 def main(roots: dict[str, Path], to: Path) -> None:
@@ -61,4 +69,7 @@ def main(roots: dict[str, Path], to: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(dict(zip(("esc50", "fsdd", "emodb"), map(Path, sys.argv[1:4]))), Path(sys.argv[4]))
+    main(
+        dict(zip(("esc50", "fsdd", "emodb"), map(Path, sys.argv[1:4]))),
+        Path(sys.argv[4]),
+    )

@@ -18,12 +18,18 @@ DRAWS, CLASSES = 10, 10
 
 def recalls(pack, balance, few, rows, draw):
     """Mean recall of the few-row classes, of the others and of all."""
-    X, y, Q, truth = (pack[name] for name in ("train", "train_labels", "test", "test_labels"))
+    X, y, Q, truth = (
+        pack[name] for name in ("train", "train_labels", "test", "test_labels")
+    )
     rng = np.random.default_rng(draw)
     classes = rng.choice(np.unique(y), CLASSES, replace=False)
     sizes = [rows] * few + [len(y)] * (CLASSES - few)
-    kept = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:n] for c, n in zip(classes, sizes)])
-    model = ImprintClassifier(aggregator=f"kernel(balance={balance})").fit(X[kept], y[kept])
+    kept = np.concatenate(
+        [rng.permutation(np.flatnonzero(y == c))[:n] for c, n in zip(classes, sizes)]
+    )
+    model = ImprintClassifier(aggregator=f"kernel(balance={balance})").fit(
+        X[kept], y[kept]
+    )
     values = np.array([(model.predict(Q[truth == c]) == c).mean() for c in classes])
     return values[:few].mean(), values[few:].mean(), values.mean()
 
@@ -33,9 +39,17 @@ if __name__ == "__main__":
         pack = dict(f)
     for few, rows in ((1, 2), (1, 5), (5, 2), (5, 5)):
         for balance in (0, 0.35):
-            means = np.mean([recalls(pack, balance, few, rows, draw) for draw in range(DRAWS)], axis=0)
-            print(f"{few} x {rows} rows, balance={balance}: " + " / ".join(f"{100 * value:.1f}" for value in means))
+            means = np.mean(
+                [recalls(pack, balance, few, rows, draw) for draw in range(DRAWS)],
+                axis=0,
+            )
+            print(
+                f"{few} x {rows} rows, balance={balance}: "
+                + " / ".join(f"{100 * value:.1f}" for value in means)
+            )
     for balance in (0, 0.35):
-        model = ImprintClassifier(aggregator=f"kernel(balance={balance})").fit(pack["train"], pack["train_labels"])
+        model = ImprintClassifier(aggregator=f"kernel(balance={balance})").fit(
+            pack["train"], pack["train_labels"]
+        )
         accuracy = model.score(pack["test"], pack["test_labels"])
         print(f"50 x 32 rows, balance={balance}: {100 * accuracy:.1f}")

@@ -54,17 +54,28 @@ WHERE = dict(
     tasks=("all", "even", "odd", "short"),
     seeds=SEEDS,
 )
-NORMS = dict(norm_pre=("none", "l2"), norm_post=("none", "l2", "quantile"), norm_inf=("none", "l2"))
+NORMS = dict(
+    norm_pre=("none", "l2"),
+    norm_post=("none", "l2", "quantile"),
+    norm_inf=("none", "l2"),
+)
 GENERATORS = ("mean", "all", "kmeans", "kmedoids", "covmax", "random", "fps")
 K = (1, 2, 3, 5, 10, 20)
 ARITHMETIC = ("products of proxies", "factors", "products", "kernels", "sums")
 NEAREST = ("max", "nearest", "nearest(weighting='uniform')", "nearest(metric='cosine')")
 STUDIES = {
-    "aggfixed": Study(name="aggfixed", **WHERE, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
+    "aggfixed": Study(
+        name="aggfixed",
+        **WHERE,
+        grid=Grid(**NORMS, generator=GENERATORS, k=K),
+        rules="matching_norms",
+    ),
     "half-million": Study(
         name="half-million",
         **WHERE,
-        grid=Grid(**NORMS, generator=GENERATORS, k=K, aggregator=NEAREST, m=(1, 3, 5, 20, 50)),
+        grid=Grid(
+            **NORMS, generator=GENERATORS, k=K, aggregator=NEAREST, m=(1, 3, 5, 20, 50)
+        ),
         rules=("matching_norms", "enough_proxies"),
     ),
 }
@@ -78,12 +89,18 @@ run(Study.of(json.loads(study)), out, source=Packs(packs), workers=int(workers))
 
 def processor_seconds():
     """Processor seconds of this process and of all finished child processes."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    usages = (
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     return sum(u.ru_utime + u.ru_stime for u in usages)
 
 
 def show(p):
-    print(f"{p.done:,} of {p.total:,}, {p.rate:,.0f}/s, {p.seconds:.0f} s, {p.seconds_left:.0f} s left", flush=True)
+    print(
+        f"{p.done:,} of {p.total:,}, {p.rate:,.0f}/s, {p.seconds:.0f} s, {p.seconds_left:.0f} s left",
+        flush=True,
+    )
 
 
 def alone(row, X, y, X_test, y_test):
@@ -93,10 +110,18 @@ def alone(row, X, y, X_test, y_test):
     from imprint import ImprintClassifier
 
     task = tasks.resolve(row["task"])
-    train, test = task.select(y, row["seed"]), task.queries().select(y_test, row["seed"])
-    clf = ImprintClassifier(**{part: row[part] for part in PARTS}, random_state=row["seed"])
+    train, test = (
+        task.select(y, row["seed"]),
+        task.queries().select(y_test, row["seed"]),
+    )
+    clf = ImprintClassifier(
+        **{part: row[part] for part in PARTS}, random_state=row["seed"]
+    )
     predicted = clf.fit(X[train.rows], train.labels).predict(X_test[test.rows])
-    f1 = [f1_score(test.labels, predicted, average=average) for average in ("macro", "weighted")]
+    f1 = [
+        f1_score(test.labels, predicted, average=average)
+        for average in ("macro", "weighted")
+    ]
     return accuracy_score(test.labels, predicted), *f1, len(clf.proxies_.labels)
 
 
@@ -105,15 +130,23 @@ def differs(row, expected):
     got = row["accuracy"], row["macro_f1"], row["weighted_f1"], row["proxies"]
     if np.allclose(got, expected, rtol=0, atol=1e-12):
         return False
-    return abs(got[0] - expected[0]) * row["test_rows"] > row["near_ties"] + 1e-6 or got[3] != expected[3]
+    return (
+        abs(got[0] - expected[0]) * row["test_rows"] > row["near_ties"] + 1e-6
+        or got[3] != expected[3]
+    )
 
 
 def sample(table, folder, size):
     """Processor seconds of sampled experiments, embeddings in memory or read each time; experiments that differ."""
-    rows = table.take(np.sort(np.random.default_rng(0).choice(len(table), size, replace=False))).to_pylist()
+    rows = table.take(
+        np.sort(np.random.default_rng(0).choice(len(table), size, replace=False))
+    ).to_pylist()
     wrong, seconds, reading, pack, name = [], 0.0, 0.0, None, ""
     with threadpool_limits(1):
-        alone(rows[0], *read_pack(folder / f"{rows[0]['backbone']}-{rows[0]['dataset']}.npz")[:4])  # compiles
+        alone(
+            rows[0],
+            *read_pack(folder / f"{rows[0]['backbone']}-{rows[0]['dataset']}.npz")[:4],
+        )  # compiles
         for row in rows:
             if name != f"{row['backbone']}-{row['dataset']}.npz":
                 name = f"{row['backbone']}-{row['dataset']}.npz"
@@ -136,15 +169,27 @@ def compare_checkouts(study, packs, out, other, rounds, workers):
     for i in range(rounds):
         for which, tree in (("other", other), ("this", Path(__file__).parents[1])):
             folder, before = out / f"{which}-{i}", processor_seconds()
-            arguments = json.dumps(study.to_json()), str(folder), str(packs), str(workers)
+            arguments = (
+                json.dumps(study.to_json()),
+                str(folder),
+                str(packs),
+                str(workers),
+            )
             environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
-            subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, check=True)
+            subprocess.run(
+                [sys.executable, "-c", PROGRAM, *arguments], env=environment, check=True
+            )
             seconds[which].append(processor_seconds() - before)
             tables.append(study.results(folder).drop_columns(list(MEASUREMENTS)))
             print(which, round(seconds[which][-1], 1), flush=True)
     best = {which: round(min(times), 1) for which, times in seconds.items()}
     ratio = round(best["this"] / best["other"], 3)
-    return {"experiments": len(tables[0]), **best, "ratio": ratio, "equal": all(t.equals(tables[0]) for t in tables)}
+    return {
+        "experiments": len(tables[0]),
+        **best,
+        "ratio": ratio,
+        "equal": all(t.equals(tables[0]) for t in tables),
+    }
 
 
 def kernel_units(folder, backbone, dataset):
@@ -156,7 +201,9 @@ def kernel_units(folder, backbone, dataset):
             graph = build(unit, data.y, data.y_test)
             decisions = [d for d in graph.decisions if type(d.aggregator) is Kernel]
             if decisions:
-                kernel = KernelDecisions(UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test))
+                kernel = KernelDecisions(
+                    UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test)
+                )
                 yield str(unit), kernel, [d for d in decisions if kernel.can_decide(d)]
 
 
@@ -175,29 +222,53 @@ def shared_decisions(kernel, decisions):
 
 
 def plain_decisions(kernel, decisions):
-    return [c for d in decisions for c in _decide_by_head(kernel.proxies, kernel.queries, d)]
+    return [
+        c for d in decisions for c in _decide_by_head(kernel.proxies, kernel.queries, d)
+    ]
 
 
 def arithmetic(kernel, decisions):
     """CPU seconds of the arithmetic of some decisions alone: each system solved once, each product computed once."""
-    width, groups, spent = kernel.queries.shape[1] + 2, [], dict.fromkeys(ARITHMETIC, 0.0)
-    kernel._count = lambda *group: groups.append(group) or ()  # solve the systems without counting decisions
+    width, groups, spent = (
+        kernel.queries.shape[1] + 2,
+        [],
+        dict.fromkeys(ARITHMETIC, 0.0),
+    )
+    kernel._count = lambda *group: (
+        groups.append(group) or ()
+    )  # solve the systems without counting decisions
     list(kernel.decide(decisions))
     del kernel._count
-    solved = {id(one.coefficients): one.coefficients for *_, group in groups for one in group}
+    solved = {
+        id(one.coefficients): one.coefficients for *_, group in groups for one in group
+    }
     for size in (coefficients.shape[1] for coefficients in solved.values()):
-        about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
+        about, Y = (
+            np.ones((width - 2, size), order="F"),
+            np.zeros((size, 10), order="F"),
+        )
         spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
-        spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
+        spent["factors"] += timed(
+            dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True
+        )[1]
     for weights, _, dtype, group in groups:
-        rows, proxies = len(group[0].decision.split.rows), np.ones((len(weights), width), dtype=dtype)
+        rows, proxies = (
+            len(group[0].decision.split.rows),
+            np.ones((len(weights), width), dtype=dtype),
+        )
         for step in (min(1024, rows - start) for start in range(0, rows, 1024)):
-            spent["products"] += timed(np.matmul, proxies, np.ones((step, width), dtype=dtype).T)[1]
+            spent["products"] += timed(
+                np.matmul, proxies, np.ones((step, width), dtype=dtype).T
+            )[1]
             for one in group:
                 K = np.full((len(weights), step), -0.5, dtype=dtype)
                 K, seconds = timed(np.exp, K, K)
                 spent["kernels"] += seconds
-                spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), one.coefficients, K)[1]
+                spent["sums"] += timed(
+                    lambda left, right: left @ right.astype(np.float64),
+                    one.coefficients,
+                    K,
+                )[1]
     return spent
 
 
@@ -206,20 +277,35 @@ def compare_kernel(folder, backbone, dataset):
     result = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
     with threadpool_limits(1):
         for name, kernel, decisions in kernel_units(folder, backbone, dataset):
-            np.ones(2**26)  # allocate memory beforehand, so that page faults cost both the same
+            np.ones(
+                2**26
+            )  # allocate memory beforehand, so that page faults cost both the same
             together, shared = timed(shared_decisions, kernel, decisions)
             one_by_one, plain = timed(plain_decisions, kernel, decisions)
             for one in one_by_one:
                 other = together[one.decisions[0].number]
                 apart = abs(other.counts.correct.sum() - one.counts.correct.sum())
-                result["differ"] += apart > one.counts.near_ties[0] or other.proxies != one.proxies
-            seconds = {"decisions": len(decisions), "shared": shared, "plain": plain, **arithmetic(kernel, decisions)}
-            print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
+                result["differ"] += (
+                    apart > one.counts.near_ties[0] or other.proxies != one.proxies
+                )
+            seconds = {
+                "decisions": len(decisions),
+                "shared": shared,
+                "plain": plain,
+                **arithmetic(kernel, decisions),
+            }
+            print(
+                name,
+                {key: round(value, 2) for key, value in seconds.items()},
+                flush=True,
+            )
             result |= {key: result[key] + value for key, value in seconds.items()}
     least = sum(result[part] for part in ARITHMETIC)
     return {key: round(value, 2) for key, value in result.items()} | {
         "times less": round(result["plain"] / result["shared"], 2),
-        "times less, if nothing but arithmetic took time": round(result["plain"] / least, 2),
+        "times less, if nothing but arithmetic took time": round(
+            result["plain"] / least, 2
+        ),
     }
 
 
@@ -234,16 +320,35 @@ def main():
     parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--backbones", default=",".join(WHERE["backbones"]), help="for --against")
-    parser.add_argument("--datasets", default=",".join(WHERE["datasets"]), help="for --against")
+    parser.add_argument(
+        "--backbones", default=",".join(WHERE["backbones"]), help="for --against"
+    )
+    parser.add_argument(
+        "--datasets", default=",".join(WHERE["datasets"]), help="for --against"
+    )
     options = parser.parse_args()
     if options.study == "kernel":
-        print(json.dumps(compare_kernel(options.packs, options.backbone, options.dataset), indent=1))
+        print(
+            json.dumps(
+                compare_kernel(options.packs, options.backbone, options.dataset),
+                indent=1,
+            )
+        )
         return
     study = STUDIES[options.study]
     if options.against:
-        study = replace(study, backbones=options.backbones.split(","), datasets=options.datasets.split(","))
-        how = options.packs, options.out, options.against, options.rounds, options.workers
+        study = replace(
+            study,
+            backbones=options.backbones.split(","),
+            datasets=options.datasets.split(","),
+        )
+        how = (
+            options.packs,
+            options.out,
+            options.against,
+            options.rounds,
+            options.workers,
+        )
         print(json.dumps(compare_checkouts(study, *how), indent=1))
         return
     before = processor_seconds()
@@ -264,7 +369,9 @@ def main():
         "processor seconds": round(spent, 1),
         "store MB": round(size / 1e6, 2),
         "opens in seconds": round(opened, 2),
-        "near ties per 10,000 rows": 1e4 * sum(table["near_ties"].to_pylist()) / sum(table["test_rows"].to_pylist()),
+        "near ties per 10,000 rows": 1e4
+        * sum(table["near_ties"].to_pylist())
+        / sum(table["test_rows"].to_pylist()),
         "largest peak memory MB": round(max(table["peak_memory"].to_pylist()) / 1e6),
     }
     if options.sample:
@@ -276,7 +383,9 @@ def main():
             "plain milliseconds an experiment": round(1e3 * each, 1),
             "milliseconds to read a pack": round(1e3 * reading / options.sample, 1),
             "times less processor time": round(each * len(table) / spent, 1),
-            "times less, plain path reads its pack": round((each + reading / options.sample) * len(table) / spent, 1),
+            "times less, plain path reads its pack": round(
+                (each + reading / options.sample) * len(table) / spent, 1
+            ),
         }
         for row, expected in wrong[:5]:
             print(row, expected)

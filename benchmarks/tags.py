@@ -28,10 +28,14 @@ CS = np.logspace(-4, 4, 10)  # the values of LogisticRegressionCV
 TAGS = {"generator": "all", "aggregator": "kernel(noise=1)"}
 
 
-def read(folder: Path, part: str, rows: int | None = None) -> tuple[list[str], list[list[int]]]:
+def read(
+    folder: Path, part: str, rows: int | None = None
+) -> tuple[list[str], list[list[int]]]:
     with open(folder / f"{part}.tsv", newline="", encoding="utf-8") as f:
         lines = list(csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE))[:rows]
-    return [line["text"] for line in lines], [list(map(int, line["label"].split(","))) for line in lines]
+    return [line["text"] for line in lines], [
+        list(map(int, line["label"].split(","))) for line in lines
+    ]
 
 
 def embedded(texts: list[str], file: Path | None, key: str) -> np.ndarray:
@@ -59,16 +63,28 @@ def logistic_regression(choose: bool) -> Callable[..., tuple[np.ndarray, np.ndar
     The threshold of a label maximises F1 in five-fold cross-validation.
     """
 
-    def run(X: np.ndarray, Y: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def run(
+        X: np.ndarray, Y: np.ndarray, Q: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         X, Q = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (X, Q))
-        P, predicted = np.empty((len(Q), Y.shape[1])), np.empty((len(Q), Y.shape[1]), dtype=bool)
+        P, predicted = (
+            np.empty((len(Q), Y.shape[1])),
+            np.empty((len(Q), Y.shape[1]), dtype=bool),
+        )
         for c, y in enumerate(Y.T):
             C = 1.0
             if choose:
-                grid = GridSearchCV(LogisticRegression(max_iter=1000), {"C": CS}, scoring="average_precision", cv=5)
+                grid = GridSearchCV(
+                    LogisticRegression(max_iter=1000),
+                    {"C": CS},
+                    scoring="average_precision",
+                    cv=5,
+                )
                 C = grid.fit(X, y).best_params_["C"]
             model = LogisticRegression(C=C, max_iter=1000)
-            held_out = cross_val_predict(model, X, y, cv=5, method="predict_proba")[:, 1]
+            held_out = cross_val_predict(model, X, y, cv=5, method="predict_proba")[
+                :, 1
+            ]
             order = np.argsort(-held_out)
             f1 = 2 * np.cumsum(y[order]) / (np.arange(1, len(y) + 1) + y.sum())
             P[:, c] = model.fit(X, y).predict_proba(Q)[:, 1]
@@ -79,7 +95,9 @@ def logistic_regression(choose: bool) -> Callable[..., tuple[np.ndarray, np.ndar
 
 
 def classifier(**parts: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    def run(X: np.ndarray, Y: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def run(
+        X: np.ndarray, Y: np.ndarray, Q: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         head = ImprintClassifier(**parts).fit(X, Y).head_
         S = head.scores(Q)
         return head.probabilities(S), head.calibration.thresholds <= S
@@ -90,20 +108,29 @@ def classifier(**parts: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 def with_names(names: list[str]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """The default for texts: the embedded name of each label is an additional training row."""
 
-    def run(X: np.ndarray, Y: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def run(
+        X: np.ndarray, Y: np.ndarray, Q: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         tagged = from_lists([[names[c] for c in np.flatnonzero(row)] for row in Y])
-        rows = Embedded(X, [str(i) for i in range(len(X))], (), tagged.sets, tags=tagged.labels)
+        rows = Embedded(
+            X, [str(i) for i in range(len(X))], (), tagged.sets, tags=tagged.labels
+        )
         head = Imprinter("minilm", cache=False, threads=1).fit(rows).state.head
         S = head.scores(Q)
         columns = [tagged.labels.index(name) for name in names]
-        return head.probabilities(S)[:, columns], (head.calibration.thresholds <= S)[:, columns]
+        return head.probabilities(S)[:, columns], (head.calibration.thresholds <= S)[
+            :, columns
+        ]
 
     return run
 
 
 def main(folder: Path, rows: int = 4000, file: Path | None = None) -> None:
     names = (folder / "labels.txt").read_text().split()
-    (texts, labels), (questions, truth) = read(folder, "train", rows), read(folder, "test")
+    (texts, labels), (questions, truth) = (
+        read(folder, "train", rows),
+        read(folder, "test"),
+    )
     X, Q = embedded(texts, file, f"train{rows}"), embedded(questions, file, "test")
     Y, T = indicator(labels, len(names)), indicator(truth, len(names))
     methods = {
@@ -113,13 +140,18 @@ def main(folder: Path, rows: int = 4000, file: Path | None = None) -> None:
         "one-vs-rest logistic regression, C = 1": logistic_regression(choose=False),
         "one-vs-rest logistic regression, best C": logistic_regression(choose=True),
     }
-    print(f"{len(X):,} rows, {len(names)} labels, {len(Q):,} test rows, {os.environ.get('OMP_NUM_THREADS')} thread")
+    print(
+        f"{len(X):,} rows, {len(names)} labels, {len(Q):,} test rows, {os.environ.get('OMP_NUM_THREADS')} thread"
+    )
     for name, run in methods.items():
         started = time.process_time()
         P, predicted = run(X, Y, Q)
         seconds = time.process_time() - started
         precision = 100 * average_precision_score(T, P, average="macro")
-        macro, micro = (100 * f1_score(T, predicted, average=mean, zero_division=0) for mean in ("macro", "micro"))
+        macro, micro = (
+            100 * f1_score(T, predicted, average=mean, zero_division=0)
+            for mean in ("macro", "micro")
+        )
         per_row = predicted.sum(axis=1).mean()
         print(f"{name}: mAP {precision:.1f}, macro F1 {macro:.1f}, micro F1 {micro:.1f}, {per_row:.2f} labels per row,"
               f" {seconds:.1f} s", flush=True)  # fmt: skip
@@ -127,4 +159,8 @@ def main(folder: Path, rows: int = 4000, file: Path | None = None) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    main(Path(given[0]), int(given[1]) if len(given) > 1 else 4000, Path(given[2]) if len(given) > 2 else None)
+    main(
+        Path(given[0]),
+        int(given[1]) if len(given) > 1 else 4000,
+        Path(given[2]) if len(given) > 2 else None,
+    )

@@ -24,7 +24,12 @@ def main() -> None:
                 .score(pack["test"], pack["test_labels"])
                 for generator in GENERATORS
             ]
-        print(f"| {path.stem} |", " | ".join(f"{100 * a:.1f}" for a in accuracies), "|", flush=True)
+        print(
+            f"| {path.stem} |",
+            " | ".join(f"{100 * a:.1f}" for a in accuracies),
+            "|",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -62,4 +62,12 @@ def compare(
         figures.append((a, b, cpu_a, cpu_b, judge_ours(mine), judge_theirs(other)))
     columns = list(zip(*figures))
     times = [float(np.median(column)) for column in columns[:4]]
-    return Row(kernel, setting, peer, *times, name, float(np.mean(columns[4])), float(np.mean(columns[5])))
+    return Row(
+        kernel,
+        setting,
+        peer,
+        *times,
+        name,
+        float(np.mean(columns[4])),
+        float(np.mean(columns[5])),
+    )

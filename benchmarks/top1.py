@@ -39,7 +39,10 @@ def keras(weights: Path) -> tuple[Preprocess, Scores]:
 def shipped(name: str) -> tuple[Preprocess, Scores]:
     """A backbone whose classifier ships with the package."""
     backbone, head = backbones.load(name), backbones.head(name)
-    return backbone.record.preprocess, lambda batch: backbone.embed(batch) @ head.weights.T + head.bias
+    return (
+        backbone.record.preprocess,
+        lambda batch: backbone.embed(batch) @ head.weights.T + head.bias,
+    )
 
 
 def torchvision(spec: str) -> tuple[Preprocess, Scores]:
@@ -49,7 +52,10 @@ def torchvision(spec: str) -> tuple[Preprocess, Scores]:
     backbone = backbones.load(spec)
     state = torch.load(location(backbone.record), weights_only=True)
     weights, bias = (tensor.numpy() for tensor in list(state.values())[-2:])
-    return backbone.record.preprocess, lambda batch: backbone.embed(batch) @ weights.T + bias
+    return (
+        backbone.record.preprocess,
+        lambda batch: backbone.embed(batch) @ weights.T + bias,
+    )
 
 
 def main() -> None:
@@ -62,16 +68,25 @@ def main() -> None:
     if given.network == "resnet50_keras":
         rule, scores = keras(given.weights)
     else:
-        rule, scores = (torchvision if given.network.startswith("torchvision:") else shipped)(given.network)
+        rule, scores = (
+            torchvision if given.network.startswith("torchvision:") else shipped
+        )(given.network)
     files = sorted(given.pictures.glob("*/*"))
     right = 0
     for start in range(0, len(files), given.batch):
         part = files[start : start + given.batch]
-        batch = np.stack([rule.picture(np.asarray(Image.open(path).convert("RGB"))) for path in part])
-        right += sum(scores(batch).argmax(axis=1) == [int(path.parent.name) for path in part])
+        batch = np.stack(
+            [rule.picture(np.asarray(Image.open(path).convert("RGB"))) for path in part]
+        )
+        right += sum(
+            scores(batch).argmax(axis=1) == [int(path.parent.name) for path in part]
+        )
         done = start + len(part)
         if done % 500 == 0 or done == len(files):
-            print(f"{given.network}: {100 * right / done:.2f} % of {done:,} pictures", flush=True)
+            print(
+                f"{given.network}: {100 * right / done:.2f} % of {done:,} pictures",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

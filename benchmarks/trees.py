@@ -21,7 +21,18 @@ from imprint.core.tree import LabelTree
 UNKNOWN, DRAWS = 0.05, 3
 RULES = ((0.9, 0.0), (0.8, 0.0), (0.8, 0.01), (0.8, 0.02))
 """The least probability of a node, and the least p-value; the third is the rule of `imprint.core.tree`."""
-PICTURES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+PICTURES = [
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+]
 VEHICLES = ("airplane", "automobile", "ship", "truck")
 DOMAINS = {
     "banking": "freeze_account routing pin_change bill_due pay_bill account_blocked interest_rate min_payment "
@@ -53,51 +64,97 @@ DOMAINS = {
 def pictures(path: Path) -> tuple[np.ndarray, ...]:
     def rows(file: Path, part: str) -> np.ndarray:
         pack = np.load(file)
-        return pack[part].astype("float32") * pack["scale"] + (pack["offset"] if "offset" in pack.files else 0)
+        return pack[part].astype("float32") * pack["scale"] + (
+            pack["offset"] if "offset" in pack.files else 0
+        )
 
     def labels(part: str) -> np.ndarray:
         names = [PICTURES[i] for i in np.load(path)[f"{part}_labels"]]
-        return np.array([f"{'vehicle' if name in VEHICLES else 'animal'}/{name}" for name in names])
+        return np.array(
+            [f"{'vehicle' if name in VEHICLES else 'animal'}/{name}" for name in names]
+        )
 
     outside = rows(path.with_name(path.name.replace("cifar10", "mnist")), "test")[::3]
-    return rows(path, "train")[::2], labels("train")[::2], rows(path, "test"), labels("test"), outside
+    return (
+        rows(path, "train")[::2],
+        labels("train")[::2],
+        rows(path, "test"),
+        labels("test"),
+        outside,
+    )
 
 
 def texts(path: Path) -> tuple[np.ndarray, ...]:
-    domain = {intent: name for name, intents in DOMAINS.items() for intent in intents.split()}
+    domain = {
+        intent: name for name, intents in DOMAINS.items() for intent in intents.split()
+    }
     pack = np.load(path)
-    train, test = (np.array([f"{domain[y]}/{y}" for y in pack[f"{part}_y"].tolist()]) for part in ("train", "test"))
+    train, test = (
+        np.array([f"{domain[y]}/{y}" for y in pack[f"{part}_y"].tolist()])
+        for part in ("train", "test")
+    )
     return pack["train"], train, pack["test"], test, pack["oos_test"]
 
 
 def held_out(kind: str, y: np.ndarray, seed: int) -> list[str]:
     tree, rng = LabelTree.of(np.unique(y).tolist()), np.random.default_rng(seed)
-    sizes = {"animal": 2, "vehicle": 1} if kind == "pictures" else dict.fromkeys(tree.level(1), 3)
-    return [label for node, n in sizes.items() for label in rng.choice(tree.leaves(node), n, replace=False).tolist()]
+    sizes = (
+        {"animal": 2, "vehicle": 1}
+        if kind == "pictures"
+        else dict.fromkeys(tree.level(1), 3)
+    )
+    return [
+        label
+        for node, n in sizes.items()
+        for label in rng.choice(tree.leaves(node), n, replace=False).tolist()
+    ]
 
 
 def main(kind: str, path: Path) -> None:
     X, y, Q, truth, outside = pictures(path) if kind == "pictures" else texts(path)
-    results: dict[tuple[str, tuple[float, float]], list[tuple[float, float, float]]] = {}
+    results: dict[
+        tuple[str, tuple[float, float]], list[tuple[float, float, float]]
+    ] = {}
     for seed in range(DRAWS):
         held = held_out(kind, y, seed)
         train = ~np.isin(y, held)
         model = recipe("kernel", calibrate=True).fit(X[train], y[train])
         new = np.isin(truth, held)
-        print(f"draw {seed}: accuracy {100 * model.score(Q[~new], truth[~new]):.1f} %", flush=True)
-        groups = {"class known": (Q[~new], truth[~new]), "class new": (Q[new], truth[new]), "outside": (outside, None)}
+        print(
+            f"draw {seed}: accuracy {100 * model.score(Q[~new], truth[~new]):.1f} %",
+            flush=True,
+        )
+        groups = {
+            "class known": (Q[~new], truth[~new]),
+            "class new": (Q[new], truth[new]),
+            "outside": (outside, None),
+        }
         for name, (rows, labels) in groups.items():
             known = model.known(rows)
             rejected = np.flatnonzero(known < UNKNOWN)
             P = model.predict_proba(rows[rejected])
             for least, p in RULES:
                 nodes = model.tree_.deepest(P, minimum=least)
-                given = [i for i, node in enumerate(nodes) if node and known[rejected[i]] >= p]
+                given = [
+                    i
+                    for i, node in enumerate(nodes)
+                    if node and known[rejected[i]] >= p
+                ]
                 of_class = None if labels is None else labels[rejected]
-                right = [of_class is not None and of_class[i].startswith(f"{nodes[i].label}/") for i in given]
-                shares = len(rejected) / len(rows), len(given) / max(len(nodes), 1), float(np.mean(right or [0]))
+                right = [
+                    of_class is not None
+                    and of_class[i].startswith(f"{nodes[i].label}/")
+                    for i in given
+                ]
+                shares = (
+                    len(rejected) / len(rows),
+                    len(given) / max(len(nodes), 1),
+                    float(np.mean(right or [0])),
+                )
                 results.setdefault((name, (least, p)), []).append(shares)
-    print("| inputs | least probability, p-value | rejected | of these with a node | node right |")
+    print(
+        "| inputs | least probability, p-value | rejected | of these with a node | node right |"
+    )
     print("|---|---:|---:|---:|---:|")
     for (name, (least, p)), draws in results.items():
         rejected, given, right = 100 * np.mean(draws, axis=0)

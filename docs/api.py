@@ -27,7 +27,11 @@ SHAPE = re.compile(r"\s+# (\([nNC][^)]*\))")
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
 calls = runpy.run_path(str(EXAMPLES.with_name("signatures.py")))
 annotation, default, opening = calls["annotation"], calls["default"], calls["opening"]
-shorter, shown_parameters, signature = calls["shorter"], calls["shown_parameters"], calls["signature"]
+shorter, shown_parameters, signature = (
+    calls["shorter"],
+    calls["shown_parameters"],
+    calls["signature"],
+)
 
 
 def page_name(module: str) -> str:
@@ -38,17 +42,33 @@ def page_name(module: str) -> str:
 def public(module: str) -> dict[str, Any]:
     """What a module offers, in the order of its own list; what another page has is left out."""
     found = import_module(module)
-    elsewhere = {"imprint.imprinter": {"Imprinter"}, "imprint.recipes": {"recipe"}}.get(module, set())
-    return {name: getattr(found, name) for name in found.__all__ if name not in HIDDEN | elsewhere}
+    elsewhere = {"imprint.imprinter": {"Imprinter"}, "imprint.recipes": {"recipe"}}.get(
+        module, set()
+    )
+    return {
+        name: getattr(found, name)
+        for name in found.__all__
+        if name not in HIDDEN | elsewhere
+    }
 
 
 def index() -> str:
     """The page that leads to those of all modules."""
-    lines = ["# Python", "", NOTE, "", "Every public name, by module. Each example is run by the tests.", ""]
+    lines = [
+        "# Python",
+        "",
+        NOTE,
+        "",
+        "Every public name, by module. Each example is run by the tests.",
+        "",
+    ]
     for module in MODULES:
         names = ", ".join(f"`{name}`" for name in public(module))
         about = (import_module(module).__doc__ or "").split("\n\n")[0]
-        lines += [f"[**{module}**]({page_name(module)}): {' '.join(about.split())} {names}", ""]
+        lines += [
+            f"[**{module}**]({page_name(module)}): {' '.join(about.split())} {names}",
+            "",
+        ]
     entries = [page_name(module).removesuffix(".md") for module in MODULES]
     return "\n".join([*lines, "```{toctree}", ":hidden:", "", *entries, "```"]) + "\n"
 
@@ -67,7 +87,9 @@ def read_examples(module: str) -> dict[str, str]:
     file = EXAMPLES / f"{module.removeprefix('imprint.')}.txt"
     if not file.exists():
         return {}
-    _, *parts = re.split(r"^([\w, ]+)\n-+\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    _, *parts = re.split(
+        r"^([\w, ]+)\n-+\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     shared = zip(parts[::2], parts[1::2])
     return {name: text.strip() for names, text in shared for name in names.split(", ")}
 
@@ -78,12 +100,22 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
     if inspect.isclass(found):
         yield from class_section(found)
     elif inspect.isfunction(found):
-        yield from (*block("py", signature(found.__name__, found)), *docstring(found), *parameters(found))
+        yield from (
+            *block("py", signature(found.__name__, found)),
+            *docstring(found),
+            *parameters(found),
+        )
         yield from examples_of(found)
     else:
-        text = repr(found).replace("'", '"') if isinstance(found, dict | tuple) else shorter(repr(found))
+        text = (
+            repr(found).replace("'", '"')
+            if isinstance(found, dict | tuple)
+            else shorter(repr(found))
+        )
         if isinstance(found, dict) and len(f"{name} = {text}") > LONGEST_LINE:
-            entries = "".join(f"    {key!r}: {value!r},\n" for key, value in found.items())
+            entries = "".join(
+                f"    {key!r}: {value!r},\n" for key, value in found.items()
+            )
             text = f"{{\n{entries}}}".replace("'", '"')
         yield from (*block("py", f"{name} = {text}"), *prose(value_doc(module, name)))
     if example:
@@ -97,7 +129,10 @@ def class_section(cls: type) -> Iterator[str]:
     if held and "Parameters" not in (cls.__doc__ or ""):
         yield from ("| field | holds | meaning |", "|---|---|---|", *held, "")
     ours = {
-        k: v for base in reversed(cls.__mro__) if base.__module__.startswith("imprint") for k, v in vars(base).items()
+        k: v
+        for base in reversed(cls.__mro__)
+        if base.__module__.startswith("imprint")
+        for k, v in vars(base).items()
     }
     for name, member in sorted(ours.items(), key=lambda item: item[0] != "fit"):
         about = inspect.getdoc(getattr(member, "__func__", member))
@@ -105,10 +140,18 @@ def class_section(cls: type) -> Iterator[str]:
             continue
         if isinstance(member, property) or type(member).__name__ == "cached_property":
             yield from (f"### `{cls.__name__}.{name}`", "", one_line(about), "")
-        elif inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+        elif inspect.isfunction(member) or isinstance(
+            member, classmethod | staticmethod
+        ):
             function = getattr(member, "__func__", member)
             call = signature(name, function, own=not isinstance(member, staticmethod))
-            yield from (f"### `{cls.__name__}.{name}`", "", *block("py", call), one_line(about), "")
+            yield from (
+                f"### `{cls.__name__}.{name}`",
+                "",
+                *block("py", call),
+                one_line(about),
+                "",
+            )
 
 
 def field_rows(cls: type) -> list[str]:
@@ -125,7 +168,10 @@ def field_rows(cls: type) -> list[str]:
             meanings |= field_docs(base)
     if not any(meanings.get(name) for name in types):
         return []
-    return [escaped(f"| `{n}` | `{annotation(kind)}` | {meanings.get(n, '')} |") for n, kind in types.items()]
+    return [
+        escaped(f"| `{n}` | `{annotation(kind)}` | {meanings.get(n, '')} |")
+        for n, kind in types.items()
+    ]
 
 
 def field_docs(cls: type) -> dict[str, str]:
@@ -136,8 +182,12 @@ def field_docs(cls: type) -> dict[str, str]:
     for one, other in zip(body, [*body[1:], None]):
         if isinstance(one, ast.AnnAssign):
             _, _, beside = lines[one.lineno - 1].partition("  # ")
-            below = isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant)
-            found[getattr(one.target, "id", "")] = one_line(other.value.value) if below else beside
+            below = isinstance(other, ast.Expr) and isinstance(
+                other.value, ast.Constant
+            )
+            found[getattr(one.target, "id", "")] = (
+                one_line(other.value.value) if below else beside
+            )
     return found
 
 
@@ -145,8 +195,14 @@ def value_doc(module: str, name: str) -> str:
     """The text below a value in the source of its module."""
     body = ast.parse(inspect.getsource(import_module(module))).body
     for one, other in pairwise(body):
-        named = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name
-        if named and isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant):
+        named = (
+            isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name
+        )
+        if (
+            named
+            and isinstance(other, ast.Expr)
+            and isinstance(other.value, ast.Constant)
+        ):
             return str(other.value.value)
     return ""
 
@@ -161,7 +217,12 @@ def parameters(function: Any) -> Iterator[str]:
         for p in shown_parameters(function)
     ]
     if rows:
-        yield from ("| parameter | takes | default |", "|---|---|---|", *map(escaped, rows), "")
+        yield from (
+            "| parameter | takes | default |",
+            "|---|---|---|",
+            *map(escaped, rows),
+            "",
+        )
 
 
 def escaped(row: str) -> str:
@@ -214,7 +275,9 @@ def prose(text: str) -> Iterator[str]:
 def one_line(text: str) -> str:
     """A docstring as one paragraph, without its examples and blocks of code."""
     parts = inspect.cleandoc(text).split(">>>")[0].split("\n\n")
-    paragraph = " ".join(" ".join(part.split()) for part in parts if not part.startswith(" "))
+    paragraph = " ".join(
+        " ".join(part.split()) for part in parts if not part.startswith(" ")
+    )
     return SHAPE.sub(r" Shape: `\1`.", paragraph)
 
 

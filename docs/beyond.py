@@ -41,7 +41,11 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     every = Claims.of(sections_by_artefact(runs), runs)
-    tested = {claim: verdicts for claim, verdicts in every.verdicts.items() if needed in verdicts}
+    tested = {
+        claim: verdicts
+        for claim, verdicts in every.verdicts.items()
+        if needed in verdicts
+    }
     claims = replace(every, verdicts=tested)
     return f"{claims.tally()}\n\n{claims.html()}"
 
@@ -72,9 +76,20 @@ def together_table(folders: Sequence[Path]) -> TextTable:
     for label, method in found[0].chosen.items():
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
         ranks = (f"{f.comparison.rank(label):.2f}" for f in found)
-        lines.append((label, *(v for pair in zip(cells, ranks) for v in pair), method.replace("reg={reg}", "reg=λ")))
+        lines.append(
+            (
+                label,
+                *(v for pair in zip(cells, ranks) for v in pair),
+                method.replace("reg={reg}", "reg=λ"),
+            )
+        )
     head = (f"{name}, {what}" for name in KINDS for what in ("%", "rank"))
-    return TextTable(("", *head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, remarks=1)
+    return TextTable(
+        ("", *head, "pre / generator / post / inf / aggregator"),
+        tuple(lines),
+        1,
+        remarks=1,
+    )
 
 
 def by_dataset(folder: Path) -> TextTable:
@@ -85,7 +100,11 @@ def by_dataset(folder: Path) -> TextTable:
     for name in ("table1", "aggregators_all", "kernel"):
         scores = ARTEFACTS[name].scores(results)
         whole = scores.where(task="all")
-        found |= {m: np.median(whole.of(m), axis=1) for m in METHODS.values() if m in _asked(name)}
+        found |= {
+            m: np.median(whole.of(m), axis=1)
+            for m in METHODS.values()
+            if m in _asked(name)
+        }
     for label, method in METHODS.items():
         lines.append((label, *(f"{v:.2f}" for v in found[method])))
     return TextTable(("accuracy, %", *datasets), tuple(lines), 1)
@@ -98,15 +117,25 @@ def over_k(folder: Path) -> TextTable:
         scores = artefact.scores(Results(folder, aggregator))
         for i, at in enumerate(scores.instances):
             found = {
-                g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in artefact.k]
+                g: [
+                    float(np.median(scores.of(cosine(text.format(k=k)))[i]))
+                    for k in artefact.k
+                ]
                 for g, (text, *_) in artefact.generators.items()
             }
-            others = [max(values) for values in zip(*(v for g, v in found.items() if g != "kmeans"))]
+            others = [
+                max(values)
+                for values in zip(*(v for g, v in found.items() if g != "kmeans"))
+            ]
             kept = float(np.median(scores.of(cosine("all"))[i]))
             own = f"{at.dataset}, `{aggregator}`"
-            lines.append((f"{own}: k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept))))
+            lines.append(
+                (f"{own}: k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept)))
+            )
             lines.append((f"{own}: the best other", *(f"{v:.2f}" for v in others), ""))
-    return TextTable(("accuracy, %", *(f"k = {k}" for k in artefact.k), "all rows"), tuple(lines), 1)
+    return TextTable(
+        ("accuracy, %", *(f"k = {k}" for k in artefact.k), "all rows"), tuple(lines), 1
+    )
 
 
 def _asked(name: str) -> set[str]:
@@ -117,11 +146,23 @@ def gains(folders: dict[str, Path]) -> TextTable:
     """NC1 of every data set, and what five proxies gain over one."""
     lines = []
     for name, folder in folders.items():
-        nc1 = {(b, d): value for b, sets in measured_nc1(Results(folder))[0].items() for d, value in sets.items()}
+        nc1 = {
+            (b, d): value
+            for b, sets in measured_nc1(Results(folder))[0].items()
+            for d, value in sets.items()
+        }
         found = [_gains(Results(folder, aggregator)) for aggregator in ("max", KERNEL)]
         for at, value in sorted(nc1.items(), key=lambda item: item[1]):
-            lines.append((f"{name}: {', '.join(at)}", f"{value:.2f}", *(f"{own[at]:+.2f}" for own in found)))
-    return TextTable(("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1)
+            lines.append(
+                (
+                    f"{name}: {', '.join(at)}",
+                    f"{value:.2f}",
+                    *(f"{own[at]:+.2f}" for own in found),
+                )
+            )
+    return TextTable(
+        ("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1
+    )
 
 
 def _gains(results: Results) -> dict[tuple[str, str], float]:
@@ -131,7 +172,10 @@ def _gains(results: Results) -> dict[tuple[str, str], float]:
         with suppress(NotRunError):
             scores = results.scores(role_study(results.setting, role, few, ["all"]))
             one, five = (np.median(scores.of(method), axis=1) for method in few)
-            found |= {(at.backbone, at.dataset): g for at, g in zip(scores.instances, five - one)}
+            found |= {
+                (at.backbone, at.dataset): g
+                for at, g in zip(scores.instances, five - one)
+            }
     return found
 
 
@@ -140,7 +184,11 @@ def fits(runs: Sequence[Run]) -> TextTable:
     lines = []
     for run in runs:
         cells = table(run, "gain")
-        lines += [(f"{run.name}, {row[0].removeprefix('here, ')}", *row[1:]) for row in cells.rows if row[0] in REGIONS]
+        lines += [
+            (f"{run.name}, {row[0].removeprefix('here, ')}", *row[1:])
+            for row in cells.rows
+            if row[0] in REGIONS
+        ]
         head = cells.head
     return TextTable(("points", *head[1:]), tuple(lines), 1)
 

@@ -22,8 +22,14 @@ html_favicon = "../src/imprint/serve/static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#00598c", "color-brand-content": "#00598c"},
-    "dark_css_variables": {"color-brand-primary": "#7db5dc", "color-brand-content": "#7db5dc"},
+    "light_css_variables": {
+        "color-brand-primary": "#00598c",
+        "color-brand-content": "#00598c",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7db5dc",
+        "color-brand-content": "#7db5dc",
+    },
 }
 
 

@@ -29,7 +29,10 @@ def table(header: str, rows: list[list[str]]) -> Iterator[str]:
     if rows:
         columns = header.split(", ")
         yield from ("| " + " | ".join(columns) + " |", "|" + "---|" * len(columns))
-        yield from ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+        yield from (
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+            for row in rows
+        )
         yield ""
 
 
@@ -56,25 +59,51 @@ def family_section(name: str) -> Iterator[str]:
     for member, cls in zip(family.names(), family):
         yield from (f"### `{member}`", "")
         yield from prose(cls.__doc__)
-        yield from table("parameter, default, takes, meaning", [parameter(f) for f in fields(cls)])
+        yield from table(
+            "parameter, default, takes, meaning", [parameter(f) for f in fields(cls)]
+        )
 
 
 def recipe_section() -> Iterator[str]:
-    yield from ("## Recipes", "", "Methods by name, for `recipe(NAME)` and `--recipe NAME`.", "")
+    yield from (
+        "## Recipes",
+        "",
+        "Methods by name, for `recipe(NAME)` and `--recipe NAME`.",
+        "",
+    )
     for name in recipes.names():
         about = recipes.describe(name)
-        yield from (f"### `{name}`", "", f"{about.title}: `{' / '.join(about.parts().values())}`", "")
+        yield from (
+            f"### `{name}`",
+            "",
+            f"{about.title}: `{' / '.join(about.parts().values())}`",
+            "",
+        )
         yield from (f"{about.citation} {about.differs}", "")
 
 
 def backbone_section() -> Iterator[str]:
     found = {name: backbones.record(name) for name in backbones.names()}
     rows = [
-        [f"`{n}`", r.modality, str(r.width), input_of(r), r.pretraining or "", r.licence or "unknown"]
+        [
+            f"`{n}`",
+            r.modality,
+            str(r.width),
+            input_of(r),
+            r.pretraining or "",
+            r.licence or "unknown",
+        ]
         for n, r in found.items()
     ]
-    also = ", ".join(f"`{prefix}:{what}`" for prefix, what in backbones.PREFIXES.items())
-    yield from ("## Backbones", "", f"By name; also {also}. [More about backbones](../backbones.md).", "")
+    also = ", ".join(
+        f"`{prefix}:{what}`" for prefix, what in backbones.PREFIXES.items()
+    )
+    yield from (
+        "## Backbones",
+        "",
+        f"By name; also {also}. [More about backbones](../backbones.md).",
+        "",
+    )
     yield from table("name, reads, width, input, pre-training, licence", rows)
 
 
@@ -89,19 +118,43 @@ def input_of(record: backbones.Record) -> str:
 def dataset_section() -> Iterator[str]:
     found = {name: datasets.record(name) for name in datasets.names()}
     rows = [
-        [f"`{n}`", r.modality, str(r.classes), f"{r.train:,} + {r.test:,}", r.title, r.licence]
+        [
+            f"`{n}`",
+            r.modality,
+            str(r.classes),
+            f"{r.train:,} + {r.test:,}",
+            r.title,
+            r.licence,
+        ]
         for n, r in found.items()
     ]
-    yield from ("## Data sets", "", "By name; folders and files too. [More about data sets](../datasets.md).", "")
+    yield from (
+        "## Data sets",
+        "",
+        "By name; folders and files too. [More about data sets](../datasets.md).",
+        "",
+    )
     yield from table("name, inputs, classes, rows, title, licence", rows)
 
 
 def components() -> str:
     """The page with everything that has a name."""
-    lines = ["# Components", "", NOTE, "", "What `imprint list` prints, with every parameter, and the tasks.", ""]
+    lines = [
+        "# Components",
+        "",
+        NOTE,
+        "",
+        "What `imprint list` prints, with every parameter, and the tasks.",
+        "",
+    ]
     for name in ("generators", "normalisers", "aggregators"):
         lines += family_section(name)
-    lines += [*recipe_section(), *family_section("tasks"), *backbone_section(), *dataset_section()]
+    lines += [
+        *recipe_section(),
+        *family_section("tasks"),
+        *backbone_section(),
+        *dataset_section(),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -114,12 +167,21 @@ def names(p: Any) -> str:
     if p.param_type_name == "argument":
         return f"`{(p.metavar or p.name.upper()).rstrip('.')}{'...' if p.nargs == -1 else ''}`"
     value = "" if p.is_flag else f" {p.metavar or p.name.upper()}"
-    return ", ".join(f"`{o}{value if o.startswith('--') else ''}`" for o in (*p.opts, *p.secondary_opts))
+    return ", ".join(
+        f"`{o}{value if o.startswith('--') else ''}`"
+        for o in (*p.opts, *p.secondary_opts)
+    )
 
 
 def option(p: Any) -> list[str]:
     default = p.opts[0] if p.default is True else p.default
-    shown = "required" if p.required else "" if default in (None, False, "") else f"`{default}`"
+    shown = (
+        "required"
+        if p.required
+        else ""
+        if default in (None, False, "")
+        else f"`{default}`"
+    )
     return [names(p), getattr(p, "help", "") or "", shown]
 
 
@@ -128,18 +190,37 @@ def command_section(path: str, command: Any) -> Iterator[str]:
     for name in sorted(getattr(command, "commands", ())):
         yield from command_section(f"{path} {name}", command.commands[name])
     if not hasattr(command, "commands"):
-        words = [names(p).strip("`") for p in command.params if p.param_type_name == "argument"]
-        yield from (f"## `{path}`", "", "```", " ".join([path, *words, "[OPTIONS]"]), "```", "")
+        words = [
+            names(p).strip("`")
+            for p in command.params
+            if p.param_type_name == "argument"
+        ]
+        yield from (
+            f"## `{path}`",
+            "",
+            "```",
+            " ".join([path, *words, "[OPTIONS]"]),
+            "```",
+            "",
+        )
         yield from prose(command.help)
-        yield from table("option, meaning, default", [option(p) for p in command.params])
+        yield from table(
+            "option, meaning, default", [option(p) for p in command.params]
+        )
 
 
 def commands() -> str:
     """The page with every command and option."""
     whole = application()
     lines = ["# Commands", "", NOTE, "", *prose(whole.help)]
-    lines += table("option, meaning, default", [option(p) for p in whole.params if not p.name.endswith("_completion")])
-    lines += ["[The command line](../cli.md) explains them with examples, JSON shapes and exit codes.", ""]
+    lines += table(
+        "option, meaning, default",
+        [option(p) for p in whole.params if not p.name.endswith("_completion")],
+    )
+    lines += [
+        "[The command line](../cli.md) explains them with examples, JSON shapes and exit codes.",
+        "",
+    ]
     for name in SUMMARIES:
         lines += command_section(f"imprint {name}", load_command(name))
     return "\n".join(lines).rstrip() + "\n"
@@ -149,7 +230,10 @@ PAGES = {
     "components.md": components,
     "commands.md": commands,
     "python.md": api["index"],
-    **{api["page_name"](module): partial(api["module_page"], module) for module in api["MODULES"]},
+    **{
+        api["page_name"](module): partial(api["module_page"], module)
+        for module in api["MODULES"]
+    },
 }
 
 if __name__ == "__main__":

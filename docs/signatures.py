@@ -8,7 +8,12 @@ SHORTER = (
     (re.compile(r".*_SupportsArray\[.*"), "ArrayLike"),
     (re.compile(r"numpy\.ndarray\[tuple\[.*?\], numpy\.dtype\[.*?\]\]"), "Array"),
     (re.compile(r"<class '([^']+)'>"), r"\1"),
-    (re.compile(r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"), r"\1"),
+    (
+        re.compile(
+            r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"
+        ),
+        r"\1",
+    ),
     (re.compile(r"'([\w.\[\], |]+)'(?=[,)\] |]|$)"), r"\1"),
 )
 
@@ -47,9 +52,18 @@ def signature(name: str, function: Any, own: bool = False) -> str:
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         kind = "" if p.annotation in (p.empty, Any) else f": {annotation(p.annotation)}"
         equals = " = " if kind else "="
-        texts.append(stars + p.name + kind + ("" if p.default is p.empty else f"{equals}{default(p)}"))
+        texts.append(
+            stars
+            + p.name
+            + kind
+            + ("" if p.default is p.empty else f"{equals}{default(p)}")
+        )
     back = found.return_annotation
-    gives = "" if back in (inspect.Signature.empty, None) or inspect.isclass(function) else annotation(back)
+    gives = (
+        ""
+        if back in (inspect.Signature.empty, None) or inspect.isclass(function)
+        else annotation(back)
+    )
     arrow = f" -> {gives}" if gives else ""
     line = f"{name}({', '.join(texts)}){arrow}"
     if len(line) <= 88:

@@ -13,7 +13,11 @@ INSTANCE = ["study", "backbone", "dataset", "task"]
 results = pd.read_parquet(sys.argv[1])
 medians = results.groupby([*INSTANCE, "method"], as_index=False)["accuracy"].median()
 medians["rank"] = medians.groupby(INSTANCE)["accuracy"].rank(ascending=False)
-table = medians.groupby("method")[["accuracy", "rank"]].mean().sort_values(["rank", "method"])
+table = (
+    medians.groupby("method")[["accuracy", "rank"]]
+    .mean()
+    .sort_values(["rank", "method"])
+)
 print("method\taccuracy, %\taverage rank")
 for method, row in table.iterrows():
     print(f"{method}\t{100 * row['accuracy']:.2f}\t{row['rank']:.2f}")

@@ -12,12 +12,18 @@ facts = session.get_modelmeta().custom_metadata_map
 classes, rule = json.loads(facts["classes"]), json.loads(facts["preprocess"])
 height, width = rule["size"]
 for path in sys.argv[2:]:
-    picture = ImageOps.exif_transpose(Image.open(path)).convert("RGB" if rule["colour"] == "rgb" else "L")
+    picture = ImageOps.exif_transpose(Image.open(path)).convert(
+        "RGB" if rule["colour"] == "rgb" else "L"
+    )
     side = int(rule.get("crop", 1) * min(picture.size))  # with `crop`, a central square
     left, top = ((length - side + 1) // 2 for length in picture.size)
     box = (left, top, left + side, top + side) if "crop" in rule else None
-    small = picture.resize((width, height), Image.Resampling[rule["filter"].upper()], box)
+    small = picture.resize(
+        (width, height), Image.Resampling[rule["filter"].upper()], box
+    )
     pixels = np.asarray(small).reshape(1, height, width, -1)
-    scores, probabilities = session.run(["scores", "probabilities"], {"pictures": pixels})
+    scores, probabilities = session.run(
+        ["scores", "probabilities"], {"pictures": pixels}
+    )
     best = scores[0].argmax()
     print(f"{path}\t{classes[best]}\t{probabilities[0, best]:.3f}")

@@ -31,32 +31,51 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def node(self, kind: str, inputs: list[str], output: str = "", **attributes: object) -> str:
+    def node(
+        self, kind: str, inputs: list[str], output: str = "", **attributes: object
+    ) -> str:
         output = output or f"{kind.lower()}{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
         return output
 
     def constant(self, name: str, value: np.ndarray) -> str:
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(
+            numpy_helper.from_array(np.ascontiguousarray(value), name)
+        )
         return name
 
     def weight(self, name: str, value: np.ndarray) -> str:
         if not self.half:
             return self.constant(name, value)
-        return self.node("Cast", [self.constant(name, value.astype(np.float16))], to=TensorProto.FLOAT)
+        return self.node(
+            "Cast",
+            [self.constant(name, value.astype(np.float16))],
+            to=TensorProto.FLOAT,
+        )
 
-    def conv(self, x: str, key: str, stride: int = 1, groups: int = 1, act: bool = True) -> str:
+    def conv(
+        self, x: str, key: str, stride: int = 1, groups: int = 1, act: bool = True
+    ) -> str:
         """Convolution, batch normalisation and ReLU of the block `key` as one convolution and a ReLU."""
         w, (gamma, beta, mean, var) = (
             self.weights[f"{key}.0.weight"],
-            (self.weights[f"{key}.1.{part}"] for part in ("weight", "bias", "running_mean", "running_var")),
+            (
+                self.weights[f"{key}.1.{part}"]
+                for part in ("weight", "bias", "running_mean", "running_var")
+            ),
         )
         gain = gamma / np.sqrt(var.astype(np.float64) + BATCH_NORM_EPS)
         kernel = (w * gain[:, None, None, None]).astype(np.float32)
         bias = (beta - mean * gain).astype(np.float32)
         pad = kernel.shape[-1] // 2
-        inputs = [x, self.weight(f"{key}.kernel", kernel), self.constant(f"{key}.bias", bias)]
-        x = self.node("Conv", inputs, strides=[stride] * 2, pads=[pad] * 4, group=groups)
+        inputs = [
+            x,
+            self.weight(f"{key}.kernel", kernel),
+            self.constant(f"{key}.bias", bias),
+        ]
+        x = self.node(
+            "Conv", inputs, strides=[stride] * 2, pads=[pad] * 4, group=groups
+        )
         return self.node("Relu", [x]) if act else x
 
     def block(self, x: str, key: str, inputs: int, outputs: int, stride: int) -> str:
@@ -84,27 +103,48 @@ def network(weights: dict[str, np.ndarray], half: bool = True) -> onnx.ModelProt
     graph = helper.make_graph(
         g.nodes,
         "tinynet",
-        [helper.make_tensor_value_info("pictures", TensorProto.UINT8, ["n", SIZE, SIZE, 3])],
-        [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", EMBEDDING])],
+        [
+            helper.make_tensor_value_info(
+                "pictures", TensorProto.UINT8, ["n", SIZE, SIZE, 3]
+            )
+        ],
+        [
+            helper.make_tensor_value_info(
+                "embedding", TensorProto.FLOAT, ["n", EMBEDDING]
+            )
+        ],
         g.constants,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description="Convert TinyNet's weights for the package.")
+    p = argparse.ArgumentParser(
+        description="Convert TinyNet's weights for the package."
+    )
     p.add_argument("--weights", type=Path, required=True)
-    p.add_argument("--classes", type=Path, required=True, help="200 lines: WordNet id, tab, name")
+    p.add_argument(
+        "--classes", type=Path, required=True, help="200 lines: WordNet id, tab, name"
+    )
     p.add_argument("--out", type=Path, required=True)
     p.add_argument("--full", action="store_true", help="keep single precision")
     args = p.parse_args()
     weights = load_file(args.weights)
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "tinynet.onnx").write_bytes(network(weights, not args.full).SerializeToString(deterministic=True))
-    ids, names = zip(*(line.split("\t") for line in args.classes.read_text("utf-8").splitlines()))
-    head = {"weight": weights["head.weight"].astype(np.float16), "bias": weights["head.bias"].astype(np.float32)}
+    (args.out / "tinynet.onnx").write_bytes(
+        network(weights, not args.full).SerializeToString(deterministic=True)
+    )
+    ids, names = zip(
+        *(line.split("\t") for line in args.classes.read_text("utf-8").splitlines())
+    )
+    head = {
+        "weight": weights["head.weight"].astype(np.float16),
+        "bias": weights["head.bias"].astype(np.float32),
+    }
     classes = {"ids": json.dumps(ids), "names": json.dumps(names)}
     save_file(head, args.out / "tinynet_head.safetensors", metadata=classes)
 

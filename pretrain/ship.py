@@ -46,11 +46,16 @@ def halved(model: onnx.ModelProto) -> onnx.ModelProto:
         if values.dtype == np.float32 and values.size >= SMALL:
             stored = f"{tensor.name}/half"
             constants.append(numpy_helper.from_array(values.astype(np.float16), stored))
-            casts.append(helper.make_node("Cast", [stored], [tensor.name], to=TensorProto.FLOAT))
+            casts.append(
+                helper.make_node("Cast", [stored], [tensor.name], to=TensorProto.FLOAT)
+            )
         else:
             constants.append(tensor)
     nodes = [*casts, *model.graph.node]
-    for field, values in ((model.graph.initializer, constants), (model.graph.node, nodes)):
+    for field, values in (
+        (model.graph.initializer, constants),
+        (model.graph.node, nodes),
+    ):
         del field[:]
         field.extend(values)
     return model
@@ -65,7 +70,10 @@ def efficientnet(args: argparse.Namespace) -> None:
     write(halved(folded(args.network)), args.out / "efficientnet_lite0.onnx")
     raw = np.load(args.head)
     classes = {key: json.dumps(raw[key].tolist()) for key in ("ids", "names")}
-    head = {"weight": raw["weight"].astype(np.float16), "bias": raw["bias"].astype(np.float32)}
+    head = {
+        "weight": raw["weight"].astype(np.float16),
+        "bias": raw["bias"].astype(np.float32),
+    }
     save_file(head, args.out / "efficientnet_lite0_head.safetensors", metadata=classes)
 
 
@@ -73,12 +81,17 @@ def minilm(args: argparse.Namespace) -> None:
     model = onnx.load(args.network)
     tokenizer = json.loads(args.tokenizer.read_text("utf-8"))
     tokenizer |= {"padding": None}
-    helper.set_model_props(model, {"tokenizer": json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))})
+    helper.set_model_props(
+        model,
+        {"tokenizer": json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))},
+    )
     write(model, args.out / "minilm.onnx")
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description="Convert published networks for the package.")
+    p = argparse.ArgumentParser(
+        description="Convert published networks for the package."
+    )
     kinds = p.add_subparsers(required=True)
     for run, beside in ((efficientnet, "--head"), (minilm, "--tokenizer")):
         kind = kinds.add_parser(run.__name__)

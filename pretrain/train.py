@@ -27,7 +27,9 @@ from torch.nn import functional
 
 
 def decode(chunk: list[bytes]) -> np.ndarray:
-    return np.stack([np.asarray(Image.open(io.BytesIO(b)).convert("RGB")) for b in chunk])
+    return np.stack(
+        [np.asarray(Image.open(io.BytesIO(b)).convert("RGB")) for b in chunk]
+    )
 
 
 def load(paths: list[Path]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,22 +56,40 @@ def augment(x: torch.Tensor, strength: float) -> torch.Tensor:
     flip = torch.where(u(0, 1) < 0.5, -1.0, 1.0)
     theta = torch.zeros(n, 2, 3, device=device)
     theta[:, 0, 0], theta[:, 1, 1] = sx * flip, sy
-    theta[:, 0, 2], theta[:, 1, 2] = u(-1, 1) * (1 - sx).clamp(min=0), u(-1, 1) * (1 - sy).clamp(min=0)
-    x = functional.grid_sample(x, functional.affine_grid(theta, list(x.shape), False), "bilinear", "reflection", False)
+    theta[:, 0, 2], theta[:, 1, 2] = (
+        u(-1, 1) * (1 - sx).clamp(min=0),
+        u(-1, 1) * (1 - sy).clamp(min=0),
+    )
+    x = functional.grid_sample(
+        x,
+        functional.affine_grid(theta, list(x.shape), False),
+        "bilinear",
+        "reflection",
+        False,
+    )
     gain = lambda: (1 + u(-0.4, 0.4) * strength).view(n, 1, 1, 1)  # noqa: E731
     x = x * gain()
     x = (x - x.mean((1, 2, 3), keepdim=True)) * gain() + x.mean((1, 2, 3), keepdim=True)
     grey = x.mean(1, keepdim=True)
-    saturation = torch.where(u(0, 1) < 0.1, 0.0, 1 + u(-0.4, 0.4) * strength).view(n, 1, 1, 1)
+    saturation = torch.where(u(0, 1) < 0.1, 0.0, 1 + u(-0.4, 0.4) * strength).view(
+        n, 1, 1, 1
+    )
     return (grey + (x - grey) * saturation).clamp(0, 1)
 
 
-def cutmix(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
+def cutmix(
+    x: torch.Tensor, y: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, float]:
     """Paste one random box of a shuffled batch into the batch; the labels mix by area."""
     size, keep = x.shape[-1], float(np.random.beta(1.0, 1.0))
     half = int(size * math.sqrt(1 - keep) / 2)
     cy, cx = np.random.randint(size, size=2)
-    top, bottom, left, right = max(cy - half, 0), min(cy + half, size), max(cx - half, 0), min(cx + half, size)
+    top, bottom, left, right = (
+        max(cy - half, 0),
+        min(cy + half, size),
+        max(cx - half, 0),
+        min(cx + half, size),
+    )
     other = torch.randperm(len(x), device=x.device)
     x = x.clone()
     x[:, :, top:bottom, left:right] = x[other, :, top:bottom, left:right]
@@ -77,13 +97,19 @@ def cutmix(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 
 @torch.inference_mode()
-def evaluate(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
+def evaluate(
+    model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor
+) -> tuple[float, float]:
     model.eval()
     hits, loss = 0, 0.0
     for i in range(0, len(x), 2000):
-        logits = model(x[i : i + 2000].float().div(255).to(memory_format=torch.channels_last)).float()
+        logits = model(
+            x[i : i + 2000].float().div(255).to(memory_format=torch.channels_last)
+        ).float()
         hits += (logits.argmax(1) == y[i : i + 2000]).sum().item()
-        loss += functional.cross_entropy(logits, y[i : i + 2000], reduction="sum").item()
+        loss += functional.cross_entropy(
+            logits, y[i : i + 2000], reduction="sum"
+        ).item()
     model.train()
     return hits / len(x), loss / len(x)
 
@@ -97,7 +123,9 @@ def main() -> None:
     p.add_argument("--lr", type=float, default=4e-3)
     p.add_argument("--decay", type=float, default=0.05)
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--mix", type=float, default=0.0, help="share of batches mixed by CutMix")
+    p.add_argument(
+        "--mix", type=float, default=0.0, help="share of batches mixed by CutMix"
+    )
     p.add_argument("--compile", action="store_true")
     args = p.parse_args()
     torch.manual_seed(args.seed)
@@ -107,16 +135,24 @@ def main() -> None:
     start = time.time()
     x, y = load([args.data / "a.npz", args.data / "b.npz"])
     vx, vy = load([args.data / "val.npz"])
-    print(f"data {tuple(x.shape)} + {tuple(vx.shape)} in {time.time() - start:.0f}s", flush=True)
+    print(
+        f"data {tuple(x.shape)} + {tuple(vx.shape)} in {time.time() - start:.0f}s",
+        flush=True,
+    )
 
     model = TinyNet().cuda().to(memory_format=torch.channels_last)
     average = torch.optim.swa_utils.AveragedModel(
-        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999), use_buffers=True
+        model,
+        multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999),
+        use_buffers=True,
     )
     weights = [w for w in model.parameters() if w.ndim > 1]
     others = [w for w in model.parameters() if w.ndim <= 1]
     opt = torch.optim.AdamW(
-        [{"params": weights, "weight_decay": args.decay}, {"params": others, "weight_decay": 0.0}],
+        [
+            {"params": weights, "weight_decay": args.decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
         lr=args.lr,
         fused=True,
     )
@@ -131,7 +167,9 @@ def main() -> None:
             done = min((time.time() - begin) / budget, 1.0)
             warm = min(1.0, done / 0.03)
             for group in opt.param_groups:
-                group["lr"] = args.lr * warm * 0.5 * (1 + math.cos(math.pi * done)) + 1e-6
+                group["lr"] = (
+                    args.lr * warm * 0.5 * (1 + math.cos(math.pi * done)) + 1e-6
+                )
             strength = 1.0 if done < 0.9 else 0.3  # weak augmentation in the last tenth
             pick = order[i : i + args.batch]
             images, labels = augment(x[pick].float().div_(255), strength), y[pick]

@@ -3,13 +3,17 @@
 import os
 from pathlib import Path
 
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; without it scikit-learn skips a check
+os.environ.setdefault(
+    "SCIPY_ARRAY_API", "1"
+)  # read when scipy is imported; without it scikit-learn skips a check
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)  # slow runs on a busy machine are not failures
+settings.register_profile(
+    "patient", deadline=None
+)  # slow runs on a busy machine are not failures
 settings.load_profile("patient")
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -42,7 +42,11 @@ def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
         return bytes(data[: rng.integers(len(data))])
     if kind == 1:
         start = int(rng.integers(len(data)))
-        return bytes(data[:start] + data[start : start + int(rng.integers(1, 200))] * 3 + data[start:])
+        return bytes(
+            data[:start]
+            + data[start : start + int(rng.integers(1, 200))] * 3
+            + data[start:]
+        )
     if kind == 2:
         start = int(rng.integers(len(data)))
         data[start : start + 16] = rng.bytes(16)
@@ -58,7 +62,10 @@ def models(folder: Path):
     from imprint.core.errors import ImprintError
     from imprint.core.files import container
 
-    library = module("hostile_files", HERE / "unit" / "estimator" / "persistence" / "test_hostile_files.py")
+    library = module(
+        "hostile_files",
+        HERE / "unit" / "estimator" / "persistence" / "test_hostile_files.py",
+    )
     os.fsync = lambda handle: None  # for speed; durability is not tested here
     path = folder / "model"
 
@@ -96,7 +103,9 @@ def pictures(folder: Path):
     for kind in ("png", "jpeg", "gif", "bmp", "tiff", "webp"):
         for mode in ("RGB", "L", "P"):
             out = io.BytesIO()
-            image = Image.fromarray(rng.integers(0, 255, (24, 31, 3), dtype=np.uint8)).convert(mode)
+            image = Image.fromarray(
+                rng.integers(0, 255, (24, 31, 3), dtype=np.uint8)
+            ).convert(mode)
             image.convert("RGB" if kind in ("jpeg", "webp") else mode).save(out, kind)
             originals.append(out.getvalue())
     image = modality("image")
@@ -125,16 +134,29 @@ def tables(folder: Path):
     from imprint.core.errors import ImprintError
 
     rng = np.random.default_rng(0)
-    columns = {f"x{i}": rng.normal(size=40) for i in range(4)} | {"label": [f"class {i % 3}" for i in range(40)]}
-    texts = {"text": [f"message number {i}" for i in range(40)], "label": columns["label"]}
+    columns = {f"x{i}": rng.normal(size=40) for i in range(4)} | {
+        "label": [f"class {i % 3}" for i in range(40)]
+    }
+    texts = {
+        "text": [f"message number {i}" for i in range(40)],
+        "label": columns["label"],
+    }
     originals = []
     for name, values in (("rows", columns), ("texts", texts)):
         table = pa.table(values)
         pa.parquet.write_table(table, folder / f"{name}.parquet")
         pa.csv.write_csv(table, folder / f"{name}.csv")
-        lines = [json.dumps({k: (float(v[i]) if k[0] == "x" else v[i]) for k, v in values.items()}) for i in range(40)]
+        lines = [
+            json.dumps(
+                {k: (float(v[i]) if k[0] == "x" else v[i]) for k, v in values.items()}
+            )
+            for i in range(40)
+        ]
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
-        originals += [(suffix, (folder / f"{name}{suffix}").read_bytes()) for suffix in (".parquet", ".csv", ".jsonl")]
+        originals += [
+            (suffix, (folder / f"{name}{suffix}").read_bytes())
+            for suffix in (".parquet", ".csv", ".jsonl")
+        ]
 
     def trial(seed: int) -> str:
         suffix, raw = originals[seed % len(originals)]
@@ -156,18 +178,28 @@ def arrays(folder: Path):
     from imprint import ImprintClassifier
     from imprint.core.errors import ImprintError
 
-    methods = [("mean", "max"), ("all", "nearest(m=1)"), ("all", "kernel"), ("kmeans(k=2)", "nearest(m=3)")]
+    methods = [
+        ("mean", "max"),
+        ("all", "nearest(m=1)"),
+        ("all", "kernel"),
+        ("kmeans(k=2)", "nearest(m=3)"),
+    ]
 
     def trial(seed: int) -> str:
         rng = np.random.default_rng(seed)
         generator, aggregator = methods[seed % 4]
         width = int(rng.integers(1, 6))
-        X = rng.normal(size=(24, width)) + 6 * rng.normal(size=(3, width))[np.arange(24) % 3]
+        X = (
+            rng.normal(size=(24, width))
+            + 6 * rng.normal(size=(3, width))[np.arange(24) % 3]
+        )
         X = (X + rng.choice([0, 0, 1e3])) * 10.0 ** rng.integers(-30, 30)
         X, y = X.astype(rng.choice(["float32", "float64"])), np.arange(24) % 3
         norm = str(rng.choice(["none", "l2"]))
         try:
-            clf = ImprintClassifier(generator=generator, aggregator=aggregator, norm_pre=norm, norm_inf=norm).fit(X, y)
+            clf = ImprintClassifier(
+                generator=generator, aggregator=aggregator, norm_pre=norm, norm_inf=norm
+            ).fit(X, y)
             P, labels = clf.predict_proba(X), clf.predict(X)
         except ImprintError as e:
             assert "\n" not in str(e)
@@ -178,7 +210,9 @@ def arrays(folder: Path):
             exact = X.astype(np.longdouble)
             distances = ((exact[:, None] - exact) ** 2).sum(axis=2)
             ties = distances <= distances.min(axis=1, keepdims=True)
-            assert all(label in y[row] for label, row in zip(labels, ties)), "not the nearest row"
+            assert all(label in y[row] for label, row in zip(labels, ties)), (
+                "not the nearest row"
+            )
         return "answered"
 
     return trial
@@ -201,7 +235,9 @@ def requests(folder: Path):
         listen("127.0.0.1", 0),
     )
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn_config(application(Projects(project), "secret", port)))
+    server = uvicorn.Server(
+        uvicorn_config(application(Projects(project), "secret", port))
+    )
     threading.Thread(target=server.run, args=([listening],), daemon=True).start()
     while not server.started:
         time.sleep(0.01)
@@ -228,14 +264,33 @@ def requests(folder: Path):
         b'{"do": {"a": 1}}',
         library.picture(1),
     ]
-    queries = ["", "?label=a", "?label=" + "x" * 9000, "?unknown=0.9", "?unknown=nan", "?label=%00", "?id=²", "?n=-1"]
+    queries = [
+        "",
+        "?label=a",
+        "?label=" + "x" * 9000,
+        "?unknown=0.9",
+        "?unknown=nan",
+        "?label=%00",
+        "?id=²",
+        "?n=-1",
+    ]
 
     def trial(seed: int) -> str:
         rng = np.random.default_rng(seed)
-        method = str(rng.choice(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]))
-        path = paths[rng.integers(len(paths))] + queries[rng.integers(len(queries))].replace("²", "%C2%B2")
+        method = str(
+            rng.choice(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
+        )
+        path = paths[rng.integers(len(paths))] + queries[
+            rng.integers(len(queries))
+        ].replace("²", "%C2%B2")
         body = bodies[rng.integers(len(bodies))]
-        token = {} if rng.random() < 0.8 else {"Authorization": str(rng.choice(["", "Bearer ", "Bearer x", "Basic x"]))}
+        token = (
+            {}
+            if rng.random() < 0.8
+            else {
+                "Authorization": str(rng.choice(["", "Bearer ", "Bearer x", "Basic x"]))
+            }
+        )
         status, _, _ = client.ask(method, path, body, **token)
         assert status < 500, (method, path, body, status)
         if token and path.startswith("/api") and "health" not in path:
@@ -250,7 +305,12 @@ def requests(folder: Path):
     return trial
 
 
-KINDS = {"models": (models, 0.4), "pictures": (pictures, 0.3), "tables": (tables, 0.1), "arrays": (arrays, 0.15)}
+KINDS = {
+    "models": (models, 0.4),
+    "pictures": (pictures, 0.3),
+    "tables": (tables, 0.1),
+    "arrays": (arrays, 0.15),
+}
 KINDS["requests"] = (requests, 0.05)
 
 
@@ -278,15 +338,27 @@ def main() -> int:
                     outcomes[trial(seed)] += 1
                 except Exception as e:
                     failures += 1
-                    print(f"{name} {seed}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr)
+                    print(
+                        f"{name} {seed}: {type(e).__name__}: {str(e)[:200]}",
+                        file=sys.stderr,
+                    )
                 slowest = max(slowest, time.monotonic() - start)
                 before = memory() if seed == 50 else before
             grown = memory() - before if before else 0
             getattr(trial, "close", lambda: None)()
         failures += (slowest > SECONDS) + (grown > LEAK)
-        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
-        print(f"{name}: {counts}; slowest {slowest:.1f} s, memory +{max(0, grown) >> 20} MB", flush=True)
-    print(f"{failures} failures" if failures else "no raw error, no unnoticed damage, no hang, no leak")
+        counts = ", ".join(
+            f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())
+        )
+        print(
+            f"{name}: {counts}; slowest {slowest:.1f} s, memory +{max(0, grown) >> 20} MB",
+            flush=True,
+        )
+    print(
+        f"{failures} failures"
+        if failures
+        else "no raw error, no unnoticed damage, no hang, no leak"
+    )
     return bool(failures)
 
 

@@ -39,15 +39,27 @@ def main() -> None:
         for method, name in NAMES.items():
             for budget, mean in zip(budgets, np.mean(by_method[method], axis=0)):
                 scores[name][f"{pack.removeprefix('minilm-')} @ {budget}"] = float(mean)
-    heads = [f"{kind}, {budget}" for kind in ("pictures", "texts") for budget in budgets]
-    print("| rows chosen by | " + " | ".join(heads) + " |\n|---|" + "---:|" * len(heads))
+    heads = [
+        f"{kind}, {budget}" for kind in ("pictures", "texts") for budget in budgets
+    ]
+    print(
+        "| rows chosen by | " + " | ".join(heads) + " |\n|---|" + "---:|" * len(heads)
+    )
     for method, name in NAMES.items():
         cells = []
         for texts in (False, True):
             packs = [pack for pack in accuracy if pack.startswith("minilm") == texts]
-            cells += np.mean([np.mean(accuracy[pack][method], axis=0) for pack in packs], axis=0).tolist()
+            cells += np.mean(
+                [np.mean(accuracy[pack][method], axis=0) for pack in packs], axis=0
+            ).tolist()
         print(f"| {name} | " + " | ".join(f"{cell:.1f}" for cell in cells) + " |")
-    print_comparison(scores, OURS, "accuracy, %", options.diagram, "Active learning, 10 to 200 labels")
+    print_comparison(
+        scores,
+        OURS,
+        "accuracy, %",
+        options.diagram,
+        "Active learning, 10 to 200 labels",
+    )
 
 
 if __name__ == "__main__":

@@ -54,9 +54,20 @@ def pictures(name: str) -> Pack:
     """Embedded pictures, dequantised."""
     with np.load(SHARED / "embeddings" / "subset" / f"{name}.npz") as file:
         offset = file["offset"] if "offset" in file.files else 0
-        X, Q = ((file[p].astype(np.float32) * file["scale"] + offset).astype(np.float32) for p in ("train", "test"))
+        X, Q = (
+            (file[p].astype(np.float32) * file["scale"] + offset).astype(np.float32)
+            for p in ("train", "test")
+        )
         nothing = np.empty((0, X.shape[1]), np.float32)
-        return Pack(name, X, file["train_labels"].astype(int), Q, file["test_labels"].astype(int), nothing, nothing)
+        return Pack(
+            name,
+            X,
+            file["train_labels"].astype(int),
+            Q,
+            file["test_labels"].astype(int),
+            nothing,
+            nothing,
+        )
 
 
 def texts(name: str) -> Pack:
@@ -65,12 +76,16 @@ def texts(name: str) -> Pack:
     if not path.exists():
         _embed(name, path)
     with np.load(path) as file:
-        return Pack(name, *(file[key] for key in ("X", "y", "Q", "t", "names", "outside")))
+        return Pack(
+            name, *(file[key] for key in ("X", "y", "Q", "t", "names", "outside"))
+        )
 
 
 def per_class(y: np.ndarray, rows: int, rng: np.random.Generator) -> np.ndarray:
     """Indices of `rows` random rows of every class, or of all rows of a smaller class."""
-    return np.concatenate([rng.permutation(np.flatnonzero(y == c))[:rows] for c in np.unique(y)])
+    return np.concatenate(
+        [rng.permutation(np.flatnonzero(y == c))[:rows] for c in np.unique(y)]
+    )
 
 
 def _embed(name: str, path: Path) -> None:
@@ -102,22 +117,35 @@ LabelledTexts = list[tuple[str, str]]
 
 def _banking77() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     def part(name: str) -> LabelledTexts:
-        with open(SHARED / "data" / "text" / "banking77" / f"{name}.csv", encoding="utf-8", newline="") as file:
+        with open(
+            SHARED / "data" / "text" / "banking77" / f"{name}.csv",
+            encoding="utf-8",
+            newline="",
+        ) as file:
             return [(row["text"], row["category"]) for row in csv.DictReader(file)]
 
     return part("train"), part("test"), []
 
 
 def _clinc150() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
-    parts = json.loads((SHARED / "data" / "text" / "clinc150" / "data_full.json").read_text("utf-8"))
-    train, test = ([(text, label) for text, label in parts[name]] for name in ("train", "test"))
+    parts = json.loads(
+        (SHARED / "data" / "text" / "clinc150" / "data_full.json").read_text("utf-8")
+    )
+    train, test = (
+        [(text, label) for text, label in parts[name]] for name in ("train", "test")
+    )
     return train, test, [text for text, _ in parts["oos_test"]]
 
 
 def _trec() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     def part(name: str) -> LabelledTexts:
-        lines = (SHARED / "data" / "text" / "trec" / name).read_text("latin-1").splitlines()
-        return [(text, label.split(":")[0]) for label, text in (line.split(" ", 1) for line in lines)]
+        lines = (
+            (SHARED / "data" / "text" / "trec" / name).read_text("latin-1").splitlines()
+        )
+        return [
+            (text, label.split(":")[0])
+            for label, text in (line.split(" ", 1) for line in lines)
+        ]
 
     return part("train_5500.label"), part("TREC_10.label"), []
 
@@ -130,14 +158,20 @@ def _goemotions() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     def part(name: str) -> LabelledTexts:
         lines = (folder / f"{name}.tsv").read_text("utf-8").splitlines()[1:]
         cells = [line.split("\t") for line in lines]
-        return [(text, labels[int(numbers)]) for text, numbers, _ in cells if "," not in numbers]
+        return [
+            (text, labels[int(numbers)])
+            for text, numbers, _ in cells
+            if "," not in numbers
+        ]
 
     train, test = part("train"), part("test")
     rng = np.random.default_rng(0)
     order = rng.permutation(len(train))
     counts: dict[str, int] = {}
     few: LabelledTexts = []
-    for i in order.tolist():  # at most 400 rows per class: the protocols draw at most 64
+    for (
+        i
+    ) in order.tolist():  # at most 400 rows per class: the protocols draw at most 64
         if counts.get(train[i][1], 0) < 400:
             counts[train[i][1]] = counts.get(train[i][1], 0) + 1
             few.append(train[i])
@@ -145,10 +179,18 @@ def _goemotions() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     return [r for r in few if r[1] in classes], [r for r in test if r[1] in classes], []
 
 
-READERS = {"banking77": _banking77, "clinc150": _clinc150, "trec": _trec, "goemotions": _goemotions}
+READERS = {
+    "banking77": _banking77,
+    "clinc150": _clinc150,
+    "trec": _trec,
+    "goemotions": _goemotions,
+}
 
 
 if __name__ == "__main__":
     for each in TEXTS:
         pack = texts(each)
-        print(f"{each}: {len(pack.X):,} + {len(pack.Q):,} rows, {len(pack.outside):,} out of scope", flush=True)
+        print(
+            f"{each}: {len(pack.X):,} + {len(pack.Q):,} rows, {len(pack.outside):,} out of scope",
+            flush=True,
+        )

@@ -31,8 +31,14 @@ Heads = dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]]
 class Sums:
     """Ridge regression from sufficient statistics (analytic unlearning): forgetting subtracts those of the rows."""
 
-    def __init__(self, features: Callable[[np.ndarray], np.ndarray], width: int, classes: int):
-        self.features, self.G, self.B = features, np.zeros((width, width)), np.zeros((width, classes))
+    def __init__(
+        self, features: Callable[[np.ndarray], np.ndarray], width: int, classes: int
+    ):
+        self.features, self.G, self.B = (
+            features,
+            np.zeros((width, width)),
+            np.zeros((width, classes)),
+        )
 
     def update(self, X: np.ndarray, Y: np.ndarray, sign: int = 1) -> "Sums":
         """Add or subtract rows with their indicator matrix."""
@@ -49,7 +55,9 @@ class Sums:
         return np.concatenate([self.G.ravel(), self.B.ravel()])
 
     def scores(self, Q: np.ndarray) -> np.ndarray:
-        return self.features(Q) @ np.linalg.solve(self.G + STRENGTH * np.eye(len(self.G)), self.B)
+        return self.features(Q) @ np.linalg.solve(
+            self.G + STRENGTH * np.eye(len(self.G)), self.B
+        )
 
 
 class Neighbours:
@@ -79,7 +87,9 @@ class Imprinted:
     """`ImprintClassifier` with calibration; its state is the model file."""
 
     def __init__(self, generator: str):
-        self.model = ImprintClassifier(generator=generator, calibrate=True, random_state=0)
+        self.model = ImprintClassifier(
+            generator=generator, calibrate=True, random_state=0
+        )
 
     def fit(self, X: np.ndarray, y: list[set[str]]) -> "Imprinted":
         self.model.fit(X, y)
@@ -109,28 +119,62 @@ def timed(call: Callable[[], object]) -> tuple[object, float]:
     return call(), time.process_time() - start
 
 
-def line(name: str, level: str, forgotten: object, never: object, Q: np.ndarray, spent: float, fitting: float) -> str:
+def line(
+    name: str,
+    level: str,
+    forgotten: object,
+    never: object,
+    Q: np.ndarray,
+    spent: float,
+    fitting: float,
+) -> str:
     a, b = forgotten.scores(Q), never.scores(Q)  # type: ignore[attr-defined]
-    states = [hashlib.sha256(np.ascontiguousarray(m.state())).hexdigest() for m in (forgotten, never)]  # type: ignore[attr-defined]
+    states = [
+        hashlib.sha256(np.ascontiguousarray(m.state())).hexdigest()
+        for m in (forgotten, never)
+    ]  # type: ignore[attr-defined]
     gap = float(np.abs(a - b).max() / np.abs(b).max())
     equal = "yes" if states[0] == states[1] else "no"
     return f"| {name} | {level} | {gap:.1e} | {equal} | {100 * spent / fitting:.0f} % |"
 
 
-def rows_and_classes(X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, label: int) -> None:
+def rows_and_classes(
+    X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, label: int
+) -> None:
     """Print the lines of the table for a class and for one of its rows."""
     Y = np.eye(int(y.max()) + 1)[y]
-    for level, gone in (("a class", y == label), ("a row", np.arange(len(y)) == np.flatnonzero(y == label)[0])):
+    for level, gone in (
+        ("a class", y == label),
+        ("a row", np.arange(len(y)) == np.flatnonzero(y == label)[0]),
+    ):
         for generator in GENERATORS:
-            full, never, rest = Imprinted(generator), Imprinted(generator), (y == label) & ~gone
+            full, never, rest = (
+                Imprinted(generator),
+                Imprinted(generator),
+                (y == label) & ~gone,
+            )
             full.learn(X, y).scores(Q[:1])
-            _, fitting = timed(lambda m=never, k=~gone: m.learn(X[k], y[k]).scores(Q[:1]))
-            _, spent = timed(lambda m=full, k=rest: m.forget(label).learn(X[k], y[k]).scores(Q[:1]))
-            print(line(f"kernel, {generator}", level, full, never, Q, spent, fitting), flush=True)
+            _, fitting = timed(
+                lambda m=never, k=~gone: m.learn(X[k], y[k]).scores(Q[:1])
+            )
+            _, spent = timed(
+                lambda m=full, k=rest: m.forget(label).learn(X[k], y[k]).scores(Q[:1])
+            )
+            print(
+                line(f"kernel, {generator}", level, full, never, Q, spent, fitting),
+                flush=True,
+            )
         for name, (features, width) in heads.items():
-            full, never = Sums(features, width, Y.shape[1]).update(X, Y), Sums(features, width, Y.shape[1])
-            _, fitting = timed(lambda m=never, k=~gone: m.update(X[k], Y[k]).scores(Q[:1]))
-            _, spent = timed(lambda m=full, k=gone: m.update(X[k], Y[k], -1).scores(Q[:1]))
+            full, never = (
+                Sums(features, width, Y.shape[1]).update(X, Y),
+                Sums(features, width, Y.shape[1]),
+            )
+            _, fitting = timed(
+                lambda m=never, k=~gone: m.update(X[k], Y[k]).scores(Q[:1])
+            )
+            _, spent = timed(
+                lambda m=full, k=gone: m.update(X[k], Y[k], -1).scores(Q[:1])
+            )
             print(line(name, level, full, never, Q, spent, fitting), flush=True)
         full, never = Neighbours().fit(X, Y), Neighbours()
         _, fitting = timed(lambda m=never, k=~gone: m.fit(X[k], Y[k]).scores(Q[:100]))
@@ -152,41 +196,63 @@ def tags(X: np.ndarray, y: np.ndarray, Q: np.ndarray, heads: Heads, label: int) 
         full.scores(Q[:1])
         _, fitting = timed(lambda m=never: m.fit(X, without).scores(Q[:1]))
         _, spent = timed(lambda m=full: m.forget(tag).scores(Q[:1]))
-        print(line(f"kernel, {generator}", "a tag", full, never, Q, spent, fitting), flush=True)
+        print(
+            line(f"kernel, {generator}", "a tag", full, never, Q, spent, fitting),
+            flush=True,
+        )
     for name, (features, width) in heads.items():
-        full, never = Sums(features, width, len(names)).update(X, Y), Sums(features, width, len(names) - 1)
-        _, fitting = timed(lambda m=never: m.update(X, np.delete(Y, column, axis=1)).scores(Q[:1]))
+        full, never = (
+            Sums(features, width, len(names)).update(X, Y),
+            Sums(features, width, len(names) - 1),
+        )
+        _, fitting = timed(
+            lambda m=never: m.update(X, np.delete(Y, column, axis=1)).scores(Q[:1])
+        )
         _, spent = timed(lambda m=full: m.forget_tag(column).scores(Q[:1]))
         print(line(name, "a tag", full, never, Q, spent, fitting), flush=True)
     full, never = Neighbours().fit(X, Y), Neighbours()
-    _, fitting = timed(lambda m=never: m.fit(X, np.delete(Y, column, axis=1)).scores(Q[:100]))
+    _, fitting = timed(
+        lambda m=never: m.fit(X, np.delete(Y, column, axis=1)).scores(Q[:100])
+    )
     _, spent = timed(lambda m=full: m.forget_tag(column).scores(Q[:100]))
     print(line("5-NN", "a tag", full, never, Q, spent, fitting), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pack", default="deit_tiny-cifar10")
     parser.add_argument("--rows", type=int, default=200)
     options = parser.parse_args()
     pack, rng = load(options.pack), np.random.default_rng(0)
     rows = rng.permutation(per_class(pack.y, options.rows, rng))
-    X, y, Q = unit_rows(pack.X[rows]).astype(np.float64), pack.y[rows], unit_rows(pack.Q[:1000]).astype(np.float64)
+    X, y, Q = (
+        unit_rows(pack.X[rows]).astype(np.float64),
+        pack.y[rows],
+        unit_rows(pack.Q[:1000]).astype(np.float64),
+    )
     R = rng.normal(size=(X.shape[1], WIDTH))
     heads: Heads = {
         "ridge by sums (as ACU)": (lambda A: A, X.shape[1]),
         "RanPAC's sums": (lambda A: np.maximum(A @ R, 0), WIDTH),
     }
-    print("| model | forgets | relative difference of scores | stored numbers equal | processor time / refit |")
+    print(
+        "| model | forgets | relative difference of scores | stored numbers equal | processor time / refit |"
+    )
     print("|---|---|---:|---|---:|")
     rows_and_classes(X, y, Q, heads, label=3)
     tags(X, y, Q, heads, label=3)
     gone, Y = np.flatnonzero(y == 3)[:1], np.eye(int(y.max()) + 1)[y]
-    before, after = (Sums(lambda A: A, X.shape[1], Y.shape[1]).update(X, Y) for _ in range(2))
+    before, after = (
+        Sums(lambda A: A, X.shape[1], Y.shape[1]).update(X, Y) for _ in range(2)
+    )
     after.update(X[gone], Y[gone], -1)
     guess = np.linalg.eigh(before.G - after.G)[1][:, -1]
     cosine = float(abs(guess @ X[gone[0]]))
-    print(f"\nFrom both states of the ridge sums, the forgotten row is reconstructed with cosine {cosine:.6f}.")
+    print(
+        f"\nFrom both states of the ridge sums, the forgotten row is reconstructed with cosine {cosine:.6f}."
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ STEPS, MAX_TEST, MANY_CLASSES, MAX_ROWS_OF_MANY = 10, 1000, 50, 30
 OURS = "kernel, k = 100"
 
 
-def steps(name: str, rows: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+def steps(
+    name: str, rows: int
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """After every step: training and test rows of the classes so far, numbered in order of arrival."""
     pack, rng = load(name), np.random.default_rng(0)
     classes = np.unique(pack.y)
@@ -28,9 +30,15 @@ def steps(name: str, rows: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray
     position = np.argsort(order)
     rows = min(rows, MAX_ROWS_OF_MANY) if len(classes) > MANY_CLASSES else rows
     train, test = per_class(pack.y, rows, rng), rng.permutation(len(pack.Q))[:MAX_TEST]
-    X, Q = (unit_rows(part.astype(np.float64)) for part in (pack.X[train], pack.Q[test]))
+    X, Q = (
+        unit_rows(part.astype(np.float64)) for part in (pack.X[train], pack.Q[test])
+    )
     y, t = position[pack.y[train]], position[pack.t[test]]
-    ends = [int(part[-1]) + 1 for part in np.array_split(np.arange(len(classes)), STEPS) if len(part)]
+    ends = [
+        int(part[-1]) + 1
+        for part in np.array_split(np.arange(len(classes)), STEPS)
+        if len(part)
+    ]
     return [(X[y < end], y[y < end], Q[t < end], t[t < end]) for end in ends]
 
 
@@ -39,7 +47,9 @@ def measure(name: str, rows: int) -> dict[str, list[float]]:
     stages, figures = steps(name, rows), {}
     for head, fit in HEADS.items():
         correct, start, numbers = [], time.process_time(), 0
-        for X, y, Q, t in stages[1:] if int(stages[0][1].max()) == 0 else stages:  # a single class needs no classifier
+        for X, y, Q, t in (
+            stages[1:] if int(stages[0][1].max()) == 0 else stages
+        ):  # a single class needs no classifier
             score, numbers = fit(X, y)
             correct.append(100 * float(np.mean(score(Q).argmax(axis=1) == t)))
         seconds = (time.process_time() - start) / len(correct)
@@ -51,21 +61,34 @@ def measure(name: str, rows: int) -> dict[str, list[float]]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--wide", action="store_true", help="KLDA and RanPAC with as many features as published")
+    parser.add_argument(
+        "--wide",
+        action="store_true",
+        help="KLDA and RanPAC with as many features as published",
+    )
     parser.add_argument("--packs", nargs="+", default=list(PACKS))
     options = parser.parse_args()
     table = f"incremental-{options.rows}{'-wide' if options.wide else ''}"
     WIDTHS.update(PUBLISHED_WIDTHS if options.wide else {})
-    figures = {n: measured_once(table, n, lambda n=n: measure(n, options.rows)) for n in options.packs}
+    figures = {
+        n: measured_once(table, n, lambda n=n: measure(n, options.rows))
+        for n in options.packs
+    }
     final = {head: {name: figures[name][head][0] for name in figures} for head in HEADS}
-    print(f"Final accuracy, {options.rows} rows per class ({MAX_ROWS_OF_MANY} with more than {MANY_CLASSES} classes)\n")
+    print(
+        f"Final accuracy, {options.rows} rows per class ({MAX_ROWS_OF_MANY} with more than {MANY_CLASSES} classes)\n"
+    )
     print("\n".join(grid(final)))
     title = f"Class-incremental learning, {options.rows} rows per class"
     print_comparison(final, OURS, "accuracy, %", options.diagram, title)
-    print("\n| head | average accuracy over the steps, % | kB per class (float32) | processor seconds per step |")
+    print(
+        "\n| head | average accuracy over the steps, % | kB per class (float32) | processor seconds per step |"
+    )
     print("|---|---:|---:|---:|")
     for head in HEADS:
-        _, average, size, seconds = np.mean([figures[name][head] for name in figures], axis=0)
+        _, average, size, seconds = np.mean(
+            [figures[name][head] for name in figures], axis=0
+        )
         print(f"| {head} | {average:.1f} | {size:.0f} | {seconds:.2f} |")
 
 

@@ -76,14 +76,20 @@ def rows_of(name: str, pack_name: str, rows: int) -> tuple[np.ndarray, np.ndarra
     return pack.X[chosen], np.searchsorted(classes, pack.y[chosen])
 
 
-def plant(X: np.ndarray, y: np.ndarray, kind: str, share: float, shares: np.ndarray) -> Planted:
+def plant(
+    X: np.ndarray, y: np.ndarray, kind: str, share: float, shares: np.ndarray
+) -> Planted:
     """Replace the labels of a share of the rows, or add copies of these rows with another label."""
     rng, classes = np.random.default_rng(0), int(y.max()) + 1
-    chosen = rng.choice(len(y), 0 if kind == "none" else round(share * len(y)), replace=False)
+    chosen = rng.choice(
+        len(y), 0 if kind == "none" else round(share * len(y)), replace=False
+    )
     other = (y[chosen] + rng.integers(1, classes, len(chosen))) % classes
     if kind == "duplicate":
         wrong = np.arange(len(y) + len(chosen)) >= len(y)
-        return Planted(np.concatenate([X, X[chosen]]), np.concatenate([y, other]), wrong)
+        return Planted(
+            np.concatenate([X, X[chosen]]), np.concatenate([y, other]), wrong
+        )
     if kind == "confused class":
         confusion = np.eye(classes)[y].T @ shares
         np.fill_diagonal(confusion, 0)
@@ -101,8 +107,14 @@ def draws(sets: dict[str, tuple[str, int]], share: float) -> list[Draw]:
         clean = out_of_fold(METHOD, 0, X, y)
         for kind in KINDS:
             planted = plant(X, y, kind, share, clean.shares)
-            answers = clean if kind == "none" else out_of_fold(METHOD, 0, planted.X, planted.y)
-            predicted.append(Draw(name, kind, planted.wrong, answers, answers.probabilities()))
+            answers = (
+                clean
+                if kind == "none"
+                else out_of_fold(METHOD, 0, planted.X, planted.y)
+            )
+            predicted.append(
+                Draw(name, kind, planted.wrong, answers, answers.probabilities())
+            )
         print(name, file=sys.stderr, flush=True)
     return predicted
 
@@ -110,7 +122,9 @@ def draws(sets: dict[str, tuple[str, int]], share: float) -> list[Draw]:
 def ours(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     """The label-error score of every row, and which rows `imprint check` lists."""
     answers, listed = draw.answers, np.zeros(len(draw.P), dtype=bool)
-    errors = rule.label_errors(answers.scores, answers.shares, draw.P, answers.true, answers.assessed)
+    errors = rule.label_errors(
+        answers.scores, answers.shares, draw.P, answers.true, answers.assessed
+    )
     listed[[row for row, _, _ in errors]] = True
     return rule.label_error_scores(answers.scores, answers.shares, answers.true), listed
 
@@ -121,7 +135,9 @@ def theirs(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     from cleanlab.rank import get_label_quality_scores
 
     P = draw.answers.shares / draw.answers.shares.sum(axis=1, keepdims=True)
-    return -get_label_quality_scores(draw.answers.true, P), find_label_issues(draw.answers.true, P)
+    return -get_label_quality_scores(draw.answers.true, P), find_label_issues(
+        draw.answers.true, P
+    )
 
 
 def figures(scores: np.ndarray, listed: np.ndarray, wrong: np.ndarray) -> list[float]:
@@ -130,7 +146,12 @@ def figures(scores: np.ndarray, listed: np.ndarray, wrong: np.ndarray) -> list[f
     first = np.argsort(-scores, kind="stable")[:count]
     if not count:
         return [np.nan, float(listed.sum()), np.nan, np.nan]
-    return [100 * wrong[first].mean(), float(listed.sum()), 100 * hits / max(listed.sum(), 1), 100 * hits / count]
+    return [
+        100 * wrong[first].mean(),
+        float(listed.sum()),
+        100 * hits / max(listed.sum(), 1),
+        100 * hits / count,
+    ]
 
 
 def quality(predicted: list[Draw]) -> tuple[float, float]:
@@ -153,12 +174,18 @@ def choose(first: list[Draw], others: list[Draw]) -> None:
             setattr(rule, name, value)
         lines.append((values, *quality(first), *quality(others)))
     allowed = [line for line in lines if line[2] <= MAX_FALSE_ALARMS]
-    print(f"| {' | '.join(LIMITS)} | F1, chosen on | false alarms, % | F1, held out | false alarms, % |")
+    print(
+        f"| {' | '.join(LIMITS)} | F1, chosen on | false alarms, % | F1, held out | false alarms, % |"
+    )
     print("|" + "---:|" * (len(LIMITS) + 4))
     shown = sorted(allowed, key=lambda line: -line[1])[:4]
-    for line in dict.fromkeys([*shown, next(line for line in lines if line[0] == present)]):
+    for line in dict.fromkeys(
+        [*shown, next(line for line in lines if line[0] == present)]
+    ):
         mark = "**" if line[0] == present else ""  # the thresholds of this version
-        cells = [f"{mark}{value}{mark}" for value in line[0]] + [f"{value:.1f}" for value in line[1:]]
+        cells = [f"{mark}{value}{mark}" for value in line[0]] + [
+            f"{value:.1f}" for value in line[1:]
+        ]
         print(f"| {' | '.join(cells)} |")
 
 
@@ -168,7 +195,10 @@ def main() -> None:
     options = parser.parse_args()
     groups = [draws(sets, options.share) for sets in (CHOSEN_ON, HELD_OUT)]
     columns = "P@n | listed | precision | recall |"
-    print(f"| data | errors | rows | planted | imprint: {columns} cleanlab: {columns}\n|---|---|" + "---:|" * 10)
+    print(
+        f"| data | errors | rows | planted | imprint: {columns} cleanlab: {columns}\n|---|---|"
+        + "---:|" * 10
+    )
     at_n: dict[str, dict[str, float]] = {"imprint": {}, "cleanlab": {}}
     seconds = dict.fromkeys(at_n, 0.0)
     for group, title in zip(groups, ("**chosen on**", "**held out**")):
@@ -185,9 +215,13 @@ def main() -> None:
             shown = " | ".join("" if np.isnan(v) else f"{v:.0f}" for v in cells)
             print(f"| {draw.name} | {draw.kind} | {shown} |", flush=True)
     print("\nHeld-out sets:")
-    print_comparison(at_n, "imprint", "P@n, %", options.diagram, "Label errors, held-out sets, P@n")
+    print_comparison(
+        at_n, "imprint", "P@n, %", options.diagram, "Label errors, held-out sets, P@n"
+    )
     spent = ", ".join(f"{who} {value:.1f}" for who, value in seconds.items())
-    print(f"\nProcessor seconds for all scores and lists, without the cross-validation: {spent}\n")
+    print(
+        f"\nProcessor seconds for all scores and lists, without the cross-validation: {spent}\n"
+    )
     choose(*groups)
 
 

@@ -29,12 +29,16 @@ def kernel(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
 
 def kernel_with_names(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
     present = np.unique(y)
-    return kernel(np.concatenate([X, pack.names[present]]), np.concatenate([y, present]), pack)
+    return kernel(
+        np.concatenate([X, pack.names[present]]), np.concatenate([y, present]), pack
+    )
 
 
 def logistic_regression(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
     """As in MTEB: default regularisation, on unit rows, which the published form of this network returns."""
-    return LogisticRegression(max_iter=100).fit(unit_rows(X), y).predict(unit_rows(pack.Q))
+    return (
+        LogisticRegression(max_iter=100).fit(unit_rows(X), y).predict(unit_rows(pack.Q))
+    )
 
 
 def logistic_regression_raw(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
@@ -63,7 +67,9 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray, Pack], np.ndarray]] = {
 def draw(pack: Pack, shots: int, rng: np.random.Generator) -> np.ndarray:
     """MTEB's undersampling: shuffle the rows and take the first `shots` of each class."""
     order = rng.permutation(len(pack.y))
-    return np.concatenate([order[pack.y[order] == c][:shots] for c in np.unique(pack.y)])
+    return np.concatenate(
+        [order[pack.y[order] == c][:shots] for c in np.unique(pack.y)]
+    )
 
 
 def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
@@ -74,30 +80,50 @@ def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
         for number in range(draws):
             rows = draw(pack, shots, np.random.default_rng([42, number]))
             correct.append(np.mean(predict(pack.X[rows], pack.y[rows], pack) == pack.t))
-        figures[method] = [100 * float(np.mean(correct)), (time.process_time() - start) / draws]
+        figures[method] = [
+            100 * float(np.mean(correct)),
+            (time.process_time() - start) / draws,
+        ]
     return figures
 
 
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--rows", type=int, default=8, help="rows per class [default: 8, as in MTEB]")
+    parser.add_argument(
+        "--rows", type=int, default=8, help="rows per class [default: 8, as in MTEB]"
+    )
     parser.add_argument("--curve", action="store_true", help="1 to 64 rows per class")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     options = parser.parse_args()
     figures = {}
     for name in options.sets:
         for shots in SHOTS if options.curve else (options.rows,):
-            key, call = f"{name} @ {shots}", lambda name=name, shots=shots: measure(name, shots, options.draws)
-            figures[key if options.curve else name] = measured_once(f"mteb-{options.draws}", key, call)
-    scores = {method: {key: figures[key][method][0] for key in figures} for method in METHODS}
+            key, call = (
+                f"{name} @ {shots}",
+                lambda name=name, shots=shots: measure(name, shots, options.draws),
+            )
+            figures[key if options.curve else name] = measured_once(
+                f"mteb-{options.draws}", key, call
+            )
+    scores = {
+        method: {key: figures[key][method][0] for key in figures} for method in METHODS
+    }
     print("\n".join(grid(scores)))
     title = (
-        "Few-shot texts, 1 to 64 rows per class" if options.curve else f"Few-shot texts, {options.rows} rows per class"
+        "Few-shot texts, 1 to 64 rows per class"
+        if options.curve
+        else f"Few-shot texts, {options.rows} rows per class"
     )
     print_comparison(scores, OURS, "accuracy, %", options.diagram, title)
-    seconds = {method: np.mean([figures[key][method][1] for key in figures]) for method in METHODS}
-    print("\nProcessor seconds per draw, fit and predict:", ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))
+    seconds = {
+        method: np.mean([figures[key][method][1] for key in figures])
+        for method in METHODS
+    }
+    print(
+        "\nProcessor seconds per draw, fit and predict:",
+        ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()),
+    )
 
 
 if __name__ == "__main__":

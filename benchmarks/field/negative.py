@@ -23,13 +23,19 @@ DRAWS, ROWS_OF_VIEWS, POOL = 10, 20, 200
 
 
 def accuracy(X: np.ndarray, y: np.ndarray, Q: np.ndarray, t: np.ndarray) -> float:
-    return 100 * float(np.mean(recipe("kernel", random_state=0).fit(X, y).predict(Q) == t))
+    return 100 * float(
+        np.mean(recipe("kernel", random_state=0).fit(X, y).predict(Q) == t)
+    )
 
 
 def views_of(pixels: np.ndarray) -> list[np.ndarray]:
     """The picture, its mirror image and four crops."""
     side, cut = pixels.shape[1], pixels.shape[1] // 8
-    crops = [pixels[:, i : i + side - cut, j : j + side - cut] for i in (0, cut) for j in (0, cut)]
+    crops = [
+        pixels[:, i : i + side - cut, j : j + side - cut]
+        for i in (0, cut)
+        for j in (0, cut)
+    ]
     return [pixels, pixels[:, :, ::-1], *crops]
 
 
@@ -38,15 +44,28 @@ def views() -> Iterator[str]:
     with np.load(SHARED / "data" / "cifar10.npz") as file:
         y, t = file["train_labels"].astype(int), file["test_labels"].astype(int)
         rows = per_class(y, ROWS_OF_VIEWS, np.random.default_rng(0))
-        pictures, y, test_pictures = file["train_images"][rows], y[rows], file["test_images"]
+        pictures, y, test_pictures = (
+            file["train_images"][rows],
+            y[rows],
+            file["test_images"],
+        )
     model = Imprinter("efficientnet_lite0", cache=False)
-    V = np.stack([unit_rows(model.look(list(np.ascontiguousarray(view))).X) for view in views_of(pictures)], axis=1)
+    V = np.stack(
+        [
+            unit_rows(model.look(list(np.ascontiguousarray(view))).X)
+            for view in views_of(pictures)
+        ],
+        axis=1,
+    )
     Q = model.look(list(test_pictures)).X  # V: (rows, views, d)
     for shots, draws in ((1, DRAWS), (ROWS_OF_VIEWS, 1)):
         figures = []
         for draw in range(draws):
             chosen = per_class(y, shots, np.random.default_rng(draw))
-            every, labels = V[chosen].reshape(-1, V.shape[2]), np.repeat(y[chosen], V.shape[1])
+            every, labels = (
+                V[chosen].reshape(-1, V.shape[2]),
+                np.repeat(y[chosen], V.shape[1]),
+            )
             figures.append(
                 [
                     accuracy(V[chosen, 0], y[chosen], Q, t),
@@ -70,12 +89,26 @@ def pseudo_labels() -> Iterator[str]:
             order = rng.permutation(len(pack.y))
             by_class = [order[pack.y[order] == c] for c in range(10)]
             labelled = np.concatenate([rows[:5] for rows in by_class])
-            pool = np.concatenate([rows[5 : 5 + n] for rows, n in zip(by_class, rng.permutation(sizes))])
-            model = recipe("kernel", random_state=0).fit(pack.X[labelled], pack.y[labelled])
-            P, row = model.predict_proba(pack.X[pool]), [100 * float(np.mean(model.predict(pack.Q) == pack.t))]
-            for added in (len(pool) // 20, len(pool) // 10):  # per class; in total half of the pool, or all
-                rows = np.concatenate([labelled, *(pool[np.argsort(-P[:, c])[:added]] for c in range(10))])
-                labels = np.concatenate([pack.y[labelled], np.repeat(np.arange(10), added)])
+            pool = np.concatenate(
+                [rows[5 : 5 + n] for rows, n in zip(by_class, rng.permutation(sizes))]
+            )
+            model = recipe("kernel", random_state=0).fit(
+                pack.X[labelled], pack.y[labelled]
+            )
+            P, row = (
+                model.predict_proba(pack.X[pool]),
+                [100 * float(np.mean(model.predict(pack.Q) == pack.t))],
+            )
+            for added in (
+                len(pool) // 20,
+                len(pool) // 10,
+            ):  # per class; in total half of the pool, or all
+                rows = np.concatenate(
+                    [labelled, *(pool[np.argsort(-P[:, c])[:added]] for c in range(10))]
+                )
+                labels = np.concatenate(
+                    [pack.y[labelled], np.repeat(np.arange(10), added)]
+                )
                 row.append(accuracy(pack.X[rows], labels, pack.Q, pack.t))
             figures.append(row)
         before, half, every = np.mean(figures, axis=0)
@@ -95,7 +128,13 @@ def leave_one_out() -> Iterator[str]:
                 X, y = pack.X[rows], pack.y[rows]
                 tested = np.arange(len(y)) if shots < 20 else np.arange(0, len(y), 4)
                 left_out = [
-                    accuracy(np.delete(X, i, axis=0), np.delete(y, i), X[i : i + 1], y[i : i + 1]) for i in tested
+                    accuracy(
+                        np.delete(X, i, axis=0),
+                        np.delete(y, i),
+                        X[i : i + 1],
+                        y[i : i + 1],
+                    )
+                    for i in tested
                 ]
                 figures.append([np.mean(left_out), accuracy(X, y, pack.Q, pack.t)])
         estimate, truth = np.mean(figures, axis=0)
@@ -111,7 +150,9 @@ MEASUREMENTS: dict[str, Callable[[], Iterator[str]]] = {
 
 def main(chosen: list[str]) -> None:
     for name in chosen or MEASUREMENTS:
-        for line in measured_once("negative", name, lambda name=name: list(MEASUREMENTS[name]())):
+        for line in measured_once(
+            "negative", name, lambda name=name: list(MEASUREMENTS[name]())
+        ):
             print(f"- {name}: {line}.")
 
 

@@ -26,9 +26,17 @@ from imprint.kernels.rows import unit_rows
 OURS, NEIGHBOURS, MAX_QUERIES = "known", 5, 1000
 SHRINKAGE = 0.01
 SVHN = 2  # CombiDigits merges MNIST, MNIST-M, SVHN and USPS, in this order
-BACKBONES = {"DeiT": "deit_tiny", "TinyNet": "tinynet", "MobileNet": "mobilenet_v1_0.25_128"}
+BACKBONES = {
+    "DeiT": "deit_tiny",
+    "TinyNet": "tinynet",
+    "MobileNet": "mobilenet_v1_0.25_128",
+}
 UNKNOWN = {
-    "cifar10": {"Tiny-ImageNet, near": "tinyimagenet100", "MNIST, far": "mnist", "SVHN, far": "combidigits"},
+    "cifar10": {
+        "Tiny-ImageNet, near": "tinyimagenet100",
+        "MNIST, far": "mnist",
+        "SVHN, far": "combidigits",
+    },
     "mnist": {"FashionMNIST, near": "fashionmnist", "CIFAR-10, far": "cifar10"},
 }
 
@@ -50,12 +58,18 @@ def mahalanobis(
     """
     covariance = residuals.T @ residuals / len(residuals)
     covariance += shrinkage * float(X.var(axis=0).mean()) * np.eye(len(covariance))
-    precision = np.linalg.inv(covariance) if shrinkage else EmpiricalCovariance().fit(residuals).precision_
+    precision = (
+        np.linalg.inv(covariance)
+        if shrinkage
+        else EmpiricalCovariance().fit(residuals).precision_
+    )
 
     def near(Q: np.ndarray) -> np.ndarray:
         cross = Q @ precision @ means.T
         sizes = np.sum(means @ precision * means, axis=1)
-        return -(np.sum(Q @ precision * Q, axis=1)[:, None] - 2 * cross + sizes).min(axis=1)
+        return -(np.sum(Q @ precision * Q, axis=1)[:, None] - 2 * cross + sizes).min(
+            axis=1
+        )
 
     return near
 
@@ -67,7 +81,10 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     linear = LogisticRegression(max_iter=60, C=10).fit(X, y)
     means = np.stack([X[y == c].mean(axis=0) for c in np.unique(y)])
     centre, classes = X.mean(axis=0, keepdims=True), np.unique(y)
-    distance = {s: mahalanobis(X, means, X - means[np.searchsorted(classes, y)], s) for s in (0.0, SHRINKAGE)}
+    distance = {
+        s: mahalanobis(X, means, X - means[np.searchsorted(classes, y)], s)
+        for s in (0.0, SHRINKAGE)
+    }
     background = {s: mahalanobis(X, centre, X - centre, s) for s in (0.0, SHRINKAGE)}
 
     def logits(Q: np.ndarray) -> np.ndarray:
@@ -87,7 +104,10 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     origin = -np.linalg.pinv(linear.coef_) @ linear.intercept_
     _, vectors = np.linalg.eigh((X - origin).T @ (X - origin))
     residual = vectors[:, : X.shape[1] // 2]
-    scale = logits(X).max(axis=1).mean() / np.linalg.norm((X - origin) @ residual, axis=1).mean()
+    scale = (
+        logits(X).max(axis=1).mean()
+        / np.linalg.norm((X - origin) @ residual, axis=1).mean()
+    )
 
     def vim(Q: np.ndarray) -> np.ndarray:
         return energy(Q) - scale * np.linalg.norm((Q - origin) @ residual, axis=1)
@@ -99,7 +119,9 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         "k-NN": neighbour,
         "Mahalanobis": distance[SHRINKAGE],
         "relative Mahalanobis": lambda Q: distance[0.0](Q) - background[0.0](Q),
-        "relative Mahalanobis, shrunk": lambda Q: distance[SHRINKAGE](Q) - background[SHRINKAGE](Q),
+        "relative Mahalanobis, shrunk": lambda Q: (
+            distance[SHRINKAGE](Q) - background[SHRINKAGE](Q)
+        ),
         "ViM": vim,
         "NNGuide": guided,
     }
@@ -107,8 +129,14 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 
 def names() -> list[str]:
     """The names of all instances."""
-    pictures = ("photographs", *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others))
-    return ["CLINC150", *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES)]
+    pictures = (
+        "photographs",
+        *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others),
+    )
+    return [
+        "CLINC150",
+        *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES),
+    ]
 
 
 def problem_of(name: str, rows: int) -> Problem:
@@ -129,12 +157,19 @@ def problem_of(name: str, rows: int) -> Problem:
         known = rng.permutation(np.unique(pack.y))[:50]
         taken = np.flatnonzero(np.isin(pack.y, known))
         taken = taken[per_class(pack.y[taken], 3 * rows, rng)]
-        inside, outside = (some(pack.Q[np.isin(pack.t, known) == side]) for side in (True, False))
+        inside, outside = (
+            some(pack.Q[np.isin(pack.t, known) == side]) for side in (True, False)
+        )
         return Problem(pack.X[taken], pack.y[taken], inside, outside)
     data, other = kind.split(": ")
-    pack, unknown = load(f"{backbone}-{data}"), load(f"{backbone}-{UNKNOWN[data][other]}").Q
+    pack, unknown = (
+        load(f"{backbone}-{data}"),
+        load(f"{backbone}-{UNKNOWN[data][other]}").Q,
+    )
     if other.startswith("SVHN"):
-        with np.load(SHARED / "embeddings" / "subset" / "sources-combidigits.npz") as file:
+        with np.load(
+            SHARED / "embeddings" / "subset" / "sources-combidigits.npz"
+        ) as file:
             unknown = unknown[file["test"] == SVHN]
     taken = per_class(pack.y, 5 * rows, rng)
     return Problem(pack.X[taken], pack.y[taken], some(pack.Q), some(unknown))
@@ -142,9 +177,16 @@ def problem_of(name: str, rows: int) -> Problem:
 
 def measured(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float, float]:
     """AUROC, FPR at 95 % TPR and AUPR."""
-    truth, scores = np.repeat([1, 0], [len(inside), len(outside)]), np.concatenate([inside, outside])
+    truth, scores = (
+        np.repeat([1, 0], [len(inside), len(outside)]),
+        np.concatenate([inside, outside]),
+    )
     false, true, _ = roc_curve(truth, scores)
-    return roc_auc_score(truth, scores), false[np.argmax(true >= 0.95)], average_precision_score(1 - truth, -scores)
+    return (
+        roc_auc_score(truth, scores),
+        false[np.argmax(true >= 0.95)],
+        average_precision_score(1 - truth, -scores),
+    )
 
 
 def measure(name: str, rows: int) -> dict[str, list[float]]:
@@ -153,20 +195,39 @@ def measure(name: str, rows: int) -> dict[str, list[float]]:
     units = unit_rows(problem.inside), unit_rows(problem.outside)
     for scorer, score in scorers(problem).items():
         queries = (problem.inside, problem.outside) if scorer == OURS else units
-        figures[scorer] = [100 * float(value) for value in measured(*(score(Q) for Q in queries))]
+        figures[scorer] = [
+            100 * float(value) for value in measured(*(score(Q) for Q in queries))
+        ]
     return figures
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--rows", type=int, default=20, help="training rows per class of CLINC150; pictures have more")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=20,
+        help="training rows per class of CLINC150; pictures have more",
+    )
     options = parser.parse_args()
-    figures = {n: measured_once(f"ood-{options.rows}", n, lambda n=n: measure(n, options.rows)) for n in names()}
+    figures = {
+        n: measured_once(f"ood-{options.rows}", n, lambda n=n: measure(n, options.rows))
+        for n in names()
+    }
     for i, title in enumerate(("AUROC", "FPR at 95 % TPR", "AUPR")):
-        table = {scorer: {n: figures[n][scorer][i] for n in figures} for scorer in figures["CLINC150"]}
+        table = {
+            scorer: {n: figures[n][scorer][i] for n in figures}
+            for scorer in figures["CLINC150"]
+        }
         print(f"{title}\n\n" + "\n".join(grid(table, highest=i != 1)) + "\n")
         if not i:
-            print_comparison(table, OURS, "AUROC, %", options.diagram, "Out-of-distribution detection, AUROC")
+            print_comparison(
+                table,
+                OURS,
+                "AUROC, %",
+                options.diagram,
+                "Out-of-distribution detection, AUROC",
+            )
 
 
 if __name__ == "__main__":

@@ -42,7 +42,10 @@ def slda(X: np.ndarray, y: np.ndarray, shrinkage: float = 1e-4) -> tuple[Scorer,
     if n < d:  # Woodbury's identity: a system with n instead of d unknowns
         K = R @ R.T
         K.flat[:: n + 1] += n * shrinkage / (1 - shrinkage)
-        W = (means - (means @ R.T) @ cho_solve(cho_factor(K, lower=True, overwrite_a=True), R)) / shrinkage
+        W = (
+            means
+            - (means @ R.T) @ cho_solve(cho_factor(K, lower=True, overwrite_a=True), R)
+        ) / shrinkage
     else:
         covariance = (1 - shrinkage) / n * (R.T @ R) + shrinkage * np.eye(d)
         W = np.linalg.solve(covariance, means.T).T
@@ -53,7 +56,9 @@ def gda(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     """Gaussian discriminant analysis: one covariance with Ledoit-Wolf shrinkage."""
     means = means_of(X, y)
     covariance = ledoit_wolf(X - means[y], assume_centered=True)[0]
-    return linear(means, np.linalg.solve(covariance, means.T).T), means.size + covariance.size
+    return linear(
+        means, np.linalg.solve(covariance, means.T).T
+    ), means.size + covariance.size
 
 
 def fecam(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
@@ -63,14 +68,22 @@ def fecam(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     for c, mean in enumerate(means):
         covariance = np.cov((X[y == c] - mean).T, bias=True)
         diagonal = np.trace(covariance) / len(covariance)
-        off = (covariance.sum() - np.trace(covariance)) / (covariance.size - len(covariance))
-        covariance = covariance + diagonal * np.eye(len(covariance)) + off * (1 - np.eye(len(covariance)))
+        off = (covariance.sum() - np.trace(covariance)) / (
+            covariance.size - len(covariance)
+        )
+        covariance = (
+            covariance
+            + diagonal * np.eye(len(covariance))
+            + off * (1 - np.eye(len(covariance)))
+        )
         scale = np.sqrt(np.diag(covariance))
         precisions.append(np.linalg.inv(covariance / np.outer(scale, scale)))
 
     def score(Q: np.ndarray) -> np.ndarray:
         gaps = [unit_rows(Q) - mean / np.linalg.norm(mean) for mean in means]
-        return -np.stack([np.sum(gap @ P * gap, axis=1) for gap, P in zip(gaps, precisions)], axis=1)
+        return -np.stack(
+            [np.sum(gap @ P * gap, axis=1) for gap, P in zip(gaps, precisions)], axis=1
+        )
 
     return score, means.size + len(means) * X.shape[1] ** 2
 
@@ -123,7 +136,9 @@ def ridge(H: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return solution if narrow else H[rows].T @ solution
 
     def right(strength: float) -> float:
-        return float(np.mean((H[held] @ solved(~held, strength)).argmax(axis=1) == y[held]))
+        return float(
+            np.mean((H[held] @ solved(~held, strength)).argmax(axis=1) == y[held])
+        )
 
     return solved(np.ones(len(H), dtype=bool), max(RIDGES[::2], key=right))
 
@@ -143,7 +158,10 @@ def falkon(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     scale = 2 * float(np.sum(X.var(axis=0)))
 
     def kernel(A: np.ndarray) -> np.ndarray:
-        return np.exp(-(np.sum(A**2, 1)[:, None] + np.sum(centres**2, 1) - 2 * A @ centres.T) / scale)
+        return np.exp(
+            -(np.sum(A**2, 1)[:, None] + np.sum(centres**2, 1) - 2 * A @ centres.T)
+            / scale
+        )
 
     values, vectors = np.linalg.eigh(kernel(centres))
     large = values > values[-1] * 1e-10

@@ -22,8 +22,14 @@ Scores = Mapping[str, Mapping[str, float]]
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
     """An argument parser with the options that all scripts share."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--diagram", type=Path, help="also draw the critical-difference diagram into this .svg or .png")
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--diagram",
+        type=Path,
+        help="also draw the critical-difference diagram into this .svg or .png",
+    )
     return parser
 
 
@@ -42,7 +48,9 @@ def measured_once(table: str, instance: str, measure: Callable[[], Any]) -> Any:
     return values[instance]
 
 
-def print_comparison(scores: Scores, reference: str, unit: str, diagram: Path | None, title: str) -> None:
+def print_comparison(
+    scores: Scores, reference: str, unit: str, diagram: Path | None, title: str
+) -> None:
     """Print ranks and tests; draw the diagram."""
     result = compare(scores)
     print("\n".join(["", *_ranked(scores, result, reference, unit)]), flush=True)
@@ -57,10 +65,16 @@ def grid(scores: Scores, highest: bool = True) -> Iterator[str]:
     for instance in next(iter(scores.values())):
         cells = [f"{values[instance]:.1f}" for values in scores.values()]
         best = (max if highest else min)(cells, key=float)
-        yield f"| {instance} | " + " | ".join(f"**{cell}**" if cell == best else cell for cell in cells) + " |"
+        yield (
+            f"| {instance} | "
+            + " | ".join(f"**{cell}**" if cell == best else cell for cell in cells)
+            + " |"
+        )
 
 
-def _ranked(scores: Scores, result: Comparison, reference: str, unit: str) -> Iterator[str]:
+def _ranked(
+    scores: Scores, result: Comparison, reference: str, unit: str
+) -> Iterator[str]:
     """Methods by average rank, each with the instances on which it is better and worse than the reference."""
     instances = list(scores[reference])
     yield f"| method | mean {unit} | mean rank | better than {reference} on | worse on | p (Wilcoxon-Holm) |"
@@ -70,23 +84,35 @@ def _ranked(scores: Scores, result: Comparison, reference: str, unit: str) -> It
         lost = [i for i in instances if scores[name][i] < scores[reference][i]]
         p = "" if name == reference else f"{result.pair(name, reference).adjusted:.2g}"
         mean = np.mean(list(scores[name].values()))
-        cells = [name, f"{mean:.1f}", f"{result.rank(name):.2f}", *_won_and_lost(won, lost, instances), p]
+        cells = [
+            name,
+            f"{mean:.1f}",
+            f"{result.rank(name):.2f}",
+            *_won_and_lost(won, lost, instances),
+            p,
+        ]
         yield "| " + " | ".join(cells) + " |"
     yield ""
     yield f"Friedman test over {result.instances} instances: p = {result.friedman.p:.2g}."
 
 
-def _won_and_lost(won: list[str], lost: list[str], instances: list[str]) -> tuple[str, str]:
+def _won_and_lost(
+    won: list[str], lost: list[str], instances: list[str]
+) -> tuple[str, str]:
     """Instances won and lost. The longer list is "all others", followed by instances with equal scores."""
     equal = [i for i in instances if i not in won and i not in lost]
     ties = f"; equal on {_grouped(equal)}" if equal else ""
 
     def rest(names: list[str]) -> str:
-        return f"all {len(names)}" if len(names) == len(instances) else f"all others{ties}"
+        return (
+            f"all {len(names)}" if len(names) == len(instances) else f"all others{ties}"
+        )
 
     if len(lost) > max(len(won), 3):
         return _grouped(won), rest(lost)
-    return (rest(won) if len(won) > max(len(lost), 3) else _grouped(won)), _grouped(lost)
+    return (rest(won) if len(won) > max(len(lost), 3) else _grouped(won)), _grouped(
+        lost
+    )
 
 
 def _grouped(names: list[str]) -> str:
@@ -95,4 +121,7 @@ def _grouped(names: list[str]) -> str:
     for name in names:
         first, _, second = name.partition(" @ ")
         groups.setdefault(first, []).extend([second] if second else [])
-    return "; ".join(f"{first} ({', '.join(rest)})" if rest else first for first, rest in groups.items())
+    return "; ".join(
+        f"{first} ({', '.join(rest)})" if rest else first
+        for first, rest in groups.items()
+    )

@@ -1,4 +1,6 @@
-"""Weight imprinting: classifiers for new classes from frozen embeddings, without training."""
+"""Weight imprinting: classifiers for new classes from frozen embeddings, without
+training.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +13,17 @@ if TYPE_CHECKING:
     from imprint.imprinter import Imprinter
     from imprint.recipes import recipe
 
-_HOMES = {"ImprintClassifier": "imprint.classifier", "Imprinter": "imprint.imprinter", "recipe": "imprint.recipes"}
+_HOMES = {
+    "ImprintClassifier": "imprint.classifier",
+    "Imprinter": "imprint.imprinter",
+    "recipe": "imprint.recipes",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when first used, so that the command line starts fast."""
+    """Public names are imported when first used, so that the command line starts
+    fast.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'imprint' has no attribute {name!r}")
     from importlib import import_module

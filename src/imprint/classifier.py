@@ -1,4 +1,6 @@
-"""`ImprintClassifier`: every method of the framework behind one scikit-learn estimator."""
+"""`ImprintClassifier`: every method of the framework behind one scikit-learn
+estimator.
+"""
 
 import os
 from collections.abc import Callable
@@ -26,43 +28,34 @@ from imprint.tags.head import predicted_sets, reason_against_tags
 
 
 class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
-    """Classify embeddings with proxies (prototypes) computed from the embeddings of each class, without training.
+    """Classify embeddings with proxies (prototypes) computed from the embeddings of
+    each class, without training.
 
-    Parameters
-    ----------
-    norm_pre, norm_post, norm_inf : str or component
-        Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and of queries
-        (`none`, `l2`).
-    generator : str or component
-        How the proxies of a class are computed, such as `mean` or `kmeans(k=50)`.
-    aggregator : str or component
-        How proxies classify: `kernel` (kernel ridge regression on the proxies), `max` or `nearest(m=5)`.
-    calibrate : bool
-        Whether to calibrate the model by five-fold cross-validation: `expected_accuracy_`, calibrated probabilities,
-        and `known`. The model then holds up to 100 rows of every class.
-    class_weight : dict, "balanced" or None
-        Factors of the weights of the rows of each class, as in scikit-learn. `balanced` gives every class the same
-        total weight. It changes what depends on the number of rows (`kernel`), not a mean.
-    random_state : int, numpy.random.RandomState or None
-        An int makes results reproducible. The random numbers of a class depend only on it and on the label.
+    Parameters ---------- norm_pre, norm_post, norm_inf : str or component Normalisation
+    of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and of
+    queries (`none`, `l2`). generator : str or component How the proxies of a class are
+    computed, such as `mean` or `kmeans(k=50)`. aggregator : str or component How
+    proxies classify: `kernel` (kernel ridge regression on the proxies), `max` or
+    `nearest(m=5)`. calibrate : bool Whether to calibrate the model by five-fold
+    cross-validation: `expected_accuracy_`, calibrated probabilities, and `known`. The
+    model then holds up to 100 rows of every class. class_weight : dict, "balanced" or
+    None Factors of the weights of the rows of each class, as in scikit-learn.
+    `balanced` gives every class the same total weight. It changes what depends on the
+    number of rows (`kernel`), not a mean. random_state : int, numpy.random.RandomState
+    or None An int makes results reproducible. The random numbers of a class depend only
+    on it and on the label.
 
-    Attributes
-    ----------
-    classes_ : array of the labels, sorted
-    proxies_ : Proxies
-        `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the number of rows that each
-        represents, and `spread` (p,), their mean squared distance to it.
-    n_features_in_ : int
-    expected_accuracy_ : float
-        With `calibrate=True`: the accuracy to expect on new inputs of these classes. NaN where no row could be
-        assessed, because there is one class or every class has one row.
-    expected_interval_ : tuple of two floats
-        Its 95 % interval; rows that could not be held out widen it.
+    Attributes ---------- classes_ : array of the labels, sorted proxies_ : Proxies
+    `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the number
+    of rows that each represents, and `spread` (p,), their mean squared distance to it.
+    n_features_in_ : int expected_accuracy_ : float With `calibrate=True`: the accuracy
+    to expect on new inputs of these classes. NaN where no row could be assessed,
+    because there is one class or every class has one row. expected_interval_ : tuple of
+    two floats Its 95 % interval; rows that could not be held out widen it.
 
-    Notes
-    -----
-    `X` may be a NumPy array or a torch tensor; results have the same type (text labels always as NumPy). float32 stays
-    float32. The fitted state is one immutable value: any number of threads may predict and save while others add and
+    Notes ----- `X` may be a NumPy array or a torch tensor; results have the same type
+    (text labels always as NumPy). float32 stays float32. The fitted state is one
+    immutable value: any number of threads may predict and save while others add and
     forget, and concurrent changes all count.
 
     Examples
@@ -101,7 +94,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Imprint every class in `y`, in sorted order, and discard earlier classes.
 
-        A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
+        A row of weight 2 counts as the same row given twice; a row of weight 0 is left
+        out.
         """
         state = self._learn("fit(X, y)", X, y, sample_weight)
         n = _num_samples(X)
@@ -111,26 +105,42 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         self._learnt = state
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add new classes, identical to one `fit` over all of them bit for bit, or more rows of existing classes.
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add new classes, identical to one `fit` over all of them bit for bit, or more
+        rows of existing classes.
 
-        Extending is exact for `mean`, `all`, `random` and `least_squares`; see the documentation of other generators.
-        With `norm_post="quantile"` the order of the classes matters. `classes` exists for scikit-learn only.
+        Extending is exact for `mean`, `all`, `random` and `least_squares`; see the
+        documentation of other generators. With `norm_post="quantile"` the order of the
+        classes matters. `classes` exists for scikit-learn only.
         """
         call = "partial_fit(X, y)"
         self._refuse_balanced(call)
-        compare_and_set(self, "_learnt", lambda before: self._learn(call, X, y, sample_weight, before))
+        compare_and_set(
+            self,
+            "_learnt",
+            lambda before: self._learn(call, X, y, sample_weight, before),
+        )
         return self
 
     def forget(self, label: Any) -> Self:
-        """Remove a class, all classes below a node such as `animal`, or a tag, as if the model had never seen it."""
+        """Remove a class, all classes below a node such as `animal`, or a tag, as if
+        the model had never seen it.
+        """
         self._fitted_state()
         self._refuse_balanced(f"forget({label!r})")
-        compare_and_set(self, "_learnt", lambda state: state._replace(head=state.head.without(plain(label))))
+        compare_and_set(
+            self,
+            "_learnt",
+            lambda state: state._replace(head=state.head.without(plain(label))),
+        )
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
+        """Class scores (n, C); for two classes, as scikit-learn does, the second's lead
+        over the first (n,).
+        """
 
         def scores(head: Head | TagHead, rows: Array) -> Any:
             S = head.scores(rows)
@@ -139,94 +149,159 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         return self._answer("decision_function(X)", X, scores)
 
     def predict(self, X: Any, level: int | None = None) -> Any:
-        """The label with the largest score, on a tie the first in `classes_`; with `level`, the most probable node.
+        """The label with the largest score, on a tie the first in `classes_`; with
+        `level`, the most probable node.
 
-        Of tags, an indicator matrix (n, L): the labels whose score reaches their threshold.
+        Of tags, an indicator matrix (n, L): the labels whose score reaches their
+        threshold.
         """
-        return self._answer("predict(X)", X, lambda head, rows: head.predict(rows, level))
+        return self._answer(
+            "predict(X)", X, lambda head, rows: head.predict(rows, level)
+        )
 
     def predict_proba(self, X: Any, level: int | None = None) -> Any:
-        """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`.
+        """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the
+        nodes `tree_.level(level)`.
 
         Tags have one probability per label (n, L), which is always calibrated.
         """
-        return self._answer("predict_proba(X)", X, lambda head, rows: head.class_probabilities(rows, level)[1])
+        return self._answer(
+            "predict_proba(X)",
+            X,
+            lambda head, rows: head.class_probabilities(rows, level)[1],
+        )
 
     def known(self, X: Any) -> Any:
-        """The conformal p-value that each row belongs to one of the classes, in (0, 1]; needs `calibrate=True`.
+        """The conformal p-value that each row belongs to one of the classes, in (0, 1];
+        needs `calibrate=True`.
 
-        Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
+        Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all
+        classes together.
         """
-        warn_of_small_samples(self._fitted_state().head.imprinted.folds, known_only=True)
+        warn_of_small_samples(
+            self._fitted_state().head.imprinted.folds, known_only=True
+        )
         return self._answer("known(X)", X, lambda head, rows: head.known(rows))
 
     def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
-        """Row numbers of the unlabelled pool, most useful to label first, with `reasons`; see `imprint.active`."""
+        """Row numbers of the unlabelled pool, most useful to label first, with
+        `reasons`; see `imprint.active`.
+        """
         head, rows = self._queries("suggest(X_pool)", X_pool)
         return suggest(rows, n, head=head)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose predicted label is the given one; of tags, whose labels are all predicted correctly."""
-        head, true, predicted = self._fitted_state().head, to_numpy(y), to_numpy(self.predict(X))
+        """Share of rows whose predicted label is the given one; of tags, whose labels
+        are all predicted correctly.
+        """
+        head, true, predicted = (
+            self._fitted_state().head,
+            to_numpy(y),
+            to_numpy(self.predict(X)),
+        )
         if isinstance(head, TagHead):
             if (tagged := read_tags(y, head.labels)) is None:
-                raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
+                raise ParameterError(
+                    "score(X, y): y must be an indicator matrix or a set of labels per"
+                    " row."
+                )
             true, predicted = tagged.sets, predicted_sets(predicted, head.labels)
         return float(accuracy_score(true, predicted, sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, atomically. The file contains no code: safetensors and JSON."""
+        """Write the model to one file, atomically. The file contains no code:
+        safetensors and JSON.
+        """
         head, columns = self._fitted_state()
         document, arrays = head_to_parts(head)
         if hasattr(columns, "feature_names_in_"):
             document["features"] = columns.feature_names_in_.tolist()
-        document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
-        document["class_weight"] = "balanced" if self.class_weight == "balanced" else None
-        container.write(path, document, arrays, lambda d, a: head_from_parts(d, a, path))
+        document |= {
+            "kind": "classifier",
+            "card": model_card(head, "embedding", None).markdown(),
+        }
+        document["class_weight"] = (
+            "balanced" if self.class_weight == "balanced" else None
+        )
+        container.write(
+            path, document, arrays, lambda d, a: head_from_parts(d, a, path)
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by `save`; a file that is damaged, altered or not a model is refused."""
+        """Read a model written by `save`; a file that is damaged, altered or not a
+        model is refused.
+        """
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter" or "kept" in document:
-            raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
-        head, features = head_from_parts(document, arrays, path), document.get("features")
+            raise FileError(
+                f"{path} is a model with a backbone: use"
+                f" Imprinter.load({str(path)!r}).classifier."
+            )
+        head, features = (
+            head_from_parts(document, arrays, path),
+            document.get("features"),
+        )
         names = features if isinstance(features, list) else []
-        if features is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
+        if features is not None and [type(name) for name in names] != [str] * (
+            head.imprinted.width or 0
+        ):
             raise container.not_a_model(path)
-        class_weight = "balanced" if document.get("class_weight") == "balanced" else None
+        class_weight = (
+            "balanced" if document.get("class_weight") == "balanced" else None
+        )
         return cls.of_head(head, names).set_params(class_weight=class_weight)
 
     @classmethod
     def of_head(cls, head: Head | TagHead, columns: list[str] | None = None) -> Self:
-        """A classifier with an existing head, and the names of its columns if they have some."""
+        """A classifier with an existing head, and the names of its columns if they have
+        some.
+        """
         imprinted = head.imprinted
         parts = {name: getattr(imprinted.method, name) for name in PARTS}
-        texts = {name: str(component) for name, component in parts.items() if component.public_name()}
-        self = cls(**{**parts, **texts}, calibrate=imprinted.folds is not None, random_state=imprinted.seed)
+        texts = {
+            name: str(component)
+            for name, component in parts.items()
+            if component.public_name()
+        }
+        self = cls(
+            **{**parts, **texts},
+            calibrate=imprinted.folds is not None,
+            random_state=imprinted.seed,
+        )
         self._learnt = FittedState(head, Columns(imprinted.width, columns))
         return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        with suppress(ParameterError):  # with few features, quantile-normalised proxies hardly differ
+        # with few features, quantile-normalised proxies hardly differ
+        with suppress(ParameterError):
             method = self._method()
             tags.classifier_tags.poor_score = method.norm_post.uses_reference
             tags.classifier_tags.multi_label = reason_against_tags(method) is None
         return tags
 
     def _refuse_balanced(self, call: str) -> None:
-        """Refuse to change some classes of a model whose weights depend on all of them."""
+        """Refuse to change some classes of a model whose weights depend on all of
+        them.
+        """
         if self.class_weight == "balanced":
-            rule = "the balance depends on all classes; use fit, or a dict of class weights"
+            rule = (
+                "the balance depends on all classes; use fit, or a dict of class"
+                " weights"
+            )
             raise ParameterError(f"{call} with class_weight='balanced': {rule}.")
 
     def _queries(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
         """The current head, and the rows after they were checked against it."""
         head, columns = self._fitted_state()
-        return head, columns.read(call, X, head.imprinted.dtype if on_gpu(X) else FLOATS)
+        return head, columns.read(
+            call, X, head.imprinted.dtype if on_gpu(X) else FLOATS
+        )
 
-    def _answer(self, call: str, X: Any, answer: Callable[[Head | TagHead, Array], Any]) -> Any:
+    def _answer(
+        self, call: str, X: Any, answer: Callable[[Head | TagHead, Array], Any]
+    ) -> Any:
         """The answer of the current head for rows, as an array or tensor like X."""
         head, rows = self._queries(call, X)
         with naming(call):

@@ -1,4 +1,6 @@
-"""A method: five components that turn the rows of classes into proxies, and queries into scores."""
+"""A method: five components that turn the rows of classes into proxies, and queries
+into scores.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +21,9 @@ FAMILIES |= {"generator": generators.family, "aggregator": aggregators.family}
 
 
 class ClassState(NamedTuple):
-    """The stored state of one class: that of the generator, and the statistics of its rows for the aggregator."""
+    """The stored state of one class: that of the generator, and the statistics of its
+    rows for the aggregator.
+    """
 
     summary: State
     sums: State
@@ -39,18 +43,37 @@ class Method:
         for position in POSITIONS:
             norm = getattr(self, f"norm_{position}")
             if position not in norm.positions:
-                usable = [str(cls.public_name()) for cls in normalisers.family if position in cls.positions]
+                usable = [
+                    str(cls.public_name())
+                    for cls in normalisers.family
+                    if position in cls.positions
+                ]
                 allowed = " or ".join(f"norm_{p}" for p in norm.positions)
-                rule = f"{norm} works only as {allowed}; norm_{position} takes {', '.join(usable)}"
+                rule = (
+                    f"{norm} works only as {allowed}; norm_{position} takes"
+                    f" {', '.join(usable)}"
+                )
                 raise ParameterError(f"norm_{position}={str(norm)!r}: {rule}.")
         if self.aggregator.needs_points and not self.generator.points:
-            rule = "decides by distances, but these proxies are directions, not points; use a generator of points"
-            raise ParameterError(f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}.")
+            rule = (
+                "decides by distances, but these proxies are directions, not points;"
+                " use a generator of points"
+            )
+            raise ParameterError(
+                f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}."
+            )
 
     @classmethod
     def of(cls, **parts: Any) -> "Method":
-        """The method of five components, each given as a component or as text such as `kmeans(k=20)`."""
-        return cls(**{part: FAMILIES[part].resolve(component) for part, component in parts.items()})
+        """The method of five components, each given as a component or as text such as
+        `kmeans(k=20)`.
+        """
+        return cls(
+            **{
+                part: FAMILIES[part].resolve(component)
+                for part, component in parts.items()
+            }
+        )
 
     def __str__(self) -> str:
         return " / ".join(str(getattr(self, part)) for part in PARTS)
@@ -58,40 +81,70 @@ class Method:
     @property
     def per_class(self) -> bool:
         """Whether the proxies of a class depend only on that class."""
-        return isinstance(self.generator, PerClassGenerator) and not self.norm_post.uses_reference
+        return (
+            isinstance(self.generator, PerClassGenerator)
+            and not self.norm_post.uses_reference
+        )
 
     def summarise(
-        self, parts: Sequence[Array], seed: int, labels: Sequence[object], weights: Sequence[Array] | None = None
+        self,
+        parts: Sequence[Array],
+        seed: int,
+        labels: Sequence[object],
+        weights: Sequence[Array] | None = None,
     ) -> list[ClassState]:
-        """The state of each new class, from its rows, their weights and the random numbers of (seed, label)."""
+        """The state of each new class, from its rows, their weights and the random
+        numbers of (seed, label).
+        """
         if not parts:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
-            raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
+            raise ParameterError(
+                f"{self.generator}: it does not compute on tensors of this device; give"
+                " X.cpu()."
+            )
         scaled = [self.norm_pre.apply(X) for X in parts]
         rngs = [class_rng(seed, label) for label in labels]
         weight_argument = self._weight_argument(weights)
-        summaries = map(self._check_finite, self.generator.summarise_all(scaled, rngs, *weight_argument))
-        return list(map(ClassState, summaries, map(self.sums, parts, scaled, *weight_argument)))
+        summaries = map(
+            self._check_finite,
+            self.generator.summarise_all(scaled, rngs, *weight_argument),
+        )
+        return list(
+            map(ClassState, summaries, map(self.sums, parts, scaled, *weight_argument))
+        )
 
-    def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
+    def extend(
+        self,
+        state: ClassState,
+        X: Array,
+        seed: int,
+        label: object,
+        weight: Array | None = None,
+    ) -> ClassState:
         """The state of a class after more rows."""
         X = to_numpy(X)  # the stored rows are NumPy arrays
         scaled = self.norm_pre.apply(X)
         rng = class_rng(seed, label)
-        summary = self.generator.extend(state.summary, scaled, rng, *self._weight_argument(weight))
+        summary = self.generator.extend(
+            state.summary, scaled, rng, *self._weight_argument(weight)
+        )
         sums = self.aggregator.merge([state.sums, self.sums(X, scaled, weight)])
         return ClassState(self._check_finite(summary), self._check_finite(sums))
 
-    def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
-        """The normalised proxies, sorted by class, and their number in each class.  # (p, d), (C,)
+    def weights(
+        self, states: Sequence[State], arrival: Sequence[int], dtype: Any
+    ) -> tuple[Array, list[int]]:
+        """The normalised proxies, sorted by class, and their number in each class.  #
+        (p, d), (C,)
 
         `arrival` lists the classes in the order in which they were imprinted.
         """
         parts = self.generator.proxies(states)
         sizes = [len(part) for part in parts]
         W = np.concatenate(parts)
-        if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):  # else the states were checked
+        # else the states were checked
+        if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):
             with np.errstate(over="ignore"):
                 W = self._check_finite({"": W.astype(dtype, copy=False)})[""]
         if not self.norm_post.uses_reference:
@@ -100,25 +153,37 @@ class Method:
         earlier: list[Array] = []
         for c in arrival:
             class_proxies = W[ends[c] - sizes[c] : ends[c]]
-            class_proxies[:] = self.norm_post.apply(class_proxies, np.concatenate(earlier) if earlier else None)
+            class_proxies[:] = self.norm_post.apply(
+                class_proxies, np.concatenate(earlier) if earlier else None
+            )
             earlier.append(class_proxies)
         return W, sizes
 
     def _check_finite(self, arrays: State) -> State:
         """The arrays unchanged; an error if the rows were too large for their type."""
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
+            raise ParameterError(
+                f"{self.generator}: the rows are too large to calculate with; scale"
+                " them down."
+            )
         return arrays
 
     def _weight_argument(self, weights: Any) -> tuple[Any, ...]:
-        """The weights as a tuple of one argument, or of none; refused if the generator does not take weights."""
+        """The weights as a tuple of one argument, or of none; refused if the generator
+        does not take weights.
+        """
         if weights is None:
             return ()
         if not self.generator.takes_weights:
-            raise ParameterError(f"{self.generator}: it does not take row weights; leave sample_weight out.")
+            raise ParameterError(
+                f"{self.generator}: it does not take row weights; leave sample_weight"
+                " out."
+            )
         return (weights,)
 
     def sums(self, X: Array, scaled: Array, weight: Array | None = None) -> State:
-        """The aggregator's statistics of the rows of a class, given before and after `norm_pre`."""
+        """The aggregator's statistics of the rows of a class, given before and after
+        `norm_pre`.
+        """
         queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
         return self.aggregator.sums(scaled, queries, *self._weight_argument(weight))

@@ -10,7 +10,11 @@ from tests.contract.minimal import Closest, Corners, Halve
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]
 BUILTIN = [(f, f.load(n)) for f in FAMILIES for n in f.builtin()]
-MINIMAL = [(generators.family, Corners), (normalisers.family, Halve), (aggregators.family, Closest)]
+MINIMAL = [
+    (generators.family, Corners),
+    (normalisers.family, Halve),
+    (aggregators.family, Closest),
+]
 
 
 def named(pairs):
@@ -27,11 +31,17 @@ def other_value(p):
 def variants(family):
     """Every component with its defaults, and with each parameter changed."""
     classes = [cls for f, cls in [*BUILTIN, *MINIMAL] if f is family]
-    return [c for cls in classes for c in (cls(), *(cls(**{p.name: other_value(p)}) for p in fields(cls)))]
+    return [
+        c
+        for cls in classes
+        for c in (cls(), *(cls(**{p.name: other_value(p)}) for p in fields(cls)))
+    ]
 
 
 PARAMETERS = [
-    pytest.param(cls, p, id=f"{cls.__name__}.{p.name}") for _, cls in [*BUILTIN, *MINIMAL] for p in fields(cls)
+    pytest.param(cls, p, id=f"{cls.__name__}.{p.name}")
+    for _, cls in [*BUILTIN, *MINIMAL]
+    for p in fields(cls)
 ]
 GENERATORS = variants(generators.family)
 NORMALISERS = variants(normalisers.family)
@@ -43,12 +53,21 @@ def run(g, inputs, names):
     import onnxruntime
     from onnx import helper
 
-    given = [helper.make_tensor_value_info(k, element(v.dtype), ["n", *v.shape[1:]]) for k, v in inputs.items()]
+    given = [
+        helper.make_tensor_value_info(k, element(v.dtype), ["n", *v.shape[1:]])
+        for k, v in inputs.items()
+    ]
     dtype = element(next(iter(inputs.values())).dtype)
     for i, name in enumerate(names):
         g.add("Identity", name, result=f"out{i}")
-    outputs = [helper.make_tensor_value_info(f"out{i}", dtype, None) for i in range(len(names))]
+    outputs = [
+        helper.make_tensor_value_info(f"out{i}", dtype, None) for i in range(len(names))
+    ]
     graph = helper.make_graph(g.nodes, "g", given, outputs, initializer=g.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8
+    )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     return session.run(None, inputs)

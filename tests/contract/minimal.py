@@ -29,14 +29,23 @@ class Corners(Generator):
         return self.summarise(np.stack([state["low"], state["high"], *X]), rng)
 
     def proxies(self, states):
-        return [np.stack([s["low"], s["low"] + self.share * (s["high"] - s["low"])]) for s in states]
+        return [
+            np.stack([s["low"], s["low"] + self.share * (s["high"] - s["low"])])
+            for s in states
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Closest(Aggregator):
     def scores(self, Q, prepared):
         apart = ((Q[:, None, :] - prepared.weights) ** 2).sum(axis=2)
-        return np.stack([-apart[:, prepared.labels == c].min(axis=1) for c in range(prepared.n_classes)], axis=1)
+        return np.stack(
+            [
+                -apart[:, prepared.labels == c].min(axis=1)
+                for c in range(prepared.n_classes)
+            ],
+            axis=1,
+        )
 
     def probabilities(self, S, prepared):
         E = np.exp(S - S.max(axis=1, keepdims=True))

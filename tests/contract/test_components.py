@@ -11,7 +11,16 @@ from imprint import generators
 from imprint.core.component import rule
 from imprint.core.errors import ParameterError
 from imprint.export.onnx import Graph
-from tests.contract.found import BUILTIN, FAMILIES, MINIMAL, NORMALISERS, PARAMETERS, named, other_value, run
+from tests.contract.found import (
+    BUILTIN,
+    FAMILIES,
+    MINIMAL,
+    NORMALISERS,
+    PARAMETERS,
+    named,
+    other_value,
+    run,
+)
 from tests.contract.minimal import Halve
 
 
@@ -39,9 +48,13 @@ def test_is_a_value(family, cls):
 def test_a_builtin_is_final_documented_and_found_by_its_text(family, cls):
     assert cls.__subclasses__() == []
     assert cls.__doc__
-    assert "(" not in cls.__doc__.split("\n")[0][:12], "the dataclass made this docstring, no person did"
+    assert "(" not in cls.__doc__.split("\n")[0][:12], (
+        "the dataclass made this docstring, no person did"
+    )
     assert all(p.metadata["doc"] for p in fields(cls))
-    assert family.resolve(str(cls())) == family.resolve(family.stored_text(cls())) == cls()
+    assert (
+        family.resolve(str(cls())) == family.resolve(family.stored_text(cls())) == cls()
+    )
 
 
 @pytest.mark.parametrize(("cls", "p"), PARAMETERS)
@@ -50,19 +63,30 @@ def test_text_carries_every_parameter(cls, p):
     assert f"{p.name}={other_value(p)!r}" in str(changed)
     assert changed != cls()
     if cls.public_name():
-        assert next(f for f in FAMILIES if issubclass(cls, f.base)).resolve(str(changed)) == changed
+        assert (
+            next(f for f in FAMILIES if issubclass(cls, f.base)).resolve(str(changed))
+            == changed
+        )
 
 
 @pytest.mark.parametrize(("cls", "p"), PARAMETERS)
 def test_refuses_bad_values_in_one_sentence(cls, p):
-    sentence = rf"^{cls.__name__}\({p.name}=.*\): {p.name} must be {re.escape(rule(p))}\.$"
+    sentence = (
+        rf"^{cls.__name__}\({p.name}=.*\): {p.name} must be {re.escape(rule(p))}\.$"
+    )
     bad = ["nope", -1, None, True, float("nan"), float("inf"), [], HUGE]
     if isinstance(p.default, int):
-        assert getattr(cls(**{p.name: bad.pop()}), p.name) == HUGE  # an integer of any size is valid
+        assert (
+            getattr(cls(**{p.name: bad.pop()}), p.name) == HUGE
+        )  # an integer of any size is valid
     for value in bad:
         with pytest.raises(ParameterError, match=sentence):
             cls(**{p.name: value})
-    plain = getattr(cls(**{p.name: np.asarray(p.default)[()]}), p.name) if not isinstance(p.default, str) else ""
+    plain = (
+        getattr(cls(**{p.name: np.asarray(p.default)[()]}), p.name)
+        if not isinstance(p.default, str)
+        else ""
+    )
     assert type(plain) is type(p.default), "NumPy's scalars become plain values"
 
 
@@ -100,13 +124,17 @@ def test_a_class_that_is_not_a_dataclass_is_refused():
             return X * self.share
 
     with pytest.raises(
-        ParameterError, match=r"^Forgotten: write @dataclass\(frozen=True, kw_only=True\) above the class"
+        ParameterError,
+        match=r"^Forgotten: write @dataclass\(frozen=True, kw_only=True\) above the class",
     ):
         Forgotten()
 
 
 def test_misspelt_names_get_a_suggestion():
-    with pytest.raises(ParameterError, match=r"Unknown generator 'kmean'. Did you mean 'kmeans'\? Known: all, "):
+    with pytest.raises(
+        ParameterError,
+        match=r"Unknown generator 'kmean'. Did you mean 'kmeans'\? Known: all, ",
+    ):
         generators.family.resolve("kmean")
 
 
@@ -115,7 +143,9 @@ def test_misspelt_names_get_a_suggestion():
 
 @pytest.mark.parametrize("n", NORMALISERS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_normaliser_is_pure_and_independent_of_other_rows_without_a_reference(n, dtype, awkward):
+def test_normaliser_is_pure_and_independent_of_other_rows_without_a_reference(
+    n, dtype, awkward
+):
     X = awkward[0].astype(dtype)
     before, reference = X.copy(), X[::-1][:20] * 3
     for ref in (None, reference):
@@ -134,7 +164,9 @@ def test_normaliser_is_pure_and_independent_of_other_rows_without_a_reference(n,
 def test_the_graph_of_a_normaliser_equals_its_arithmetic(n, dtype, awkward):
     g, X = Graph(), awkward[0].astype(dtype)
     result = n.graph(g, "x", dtype)
-    assert (n.use == "") <= np.array_equal(n.apply(X), X), "a normaliser without a description must not change rows"
+    assert (n.use == "") <= np.array_equal(n.apply(X), X), (
+        "a normaliser without a description must not change rows"
+    )
     if result is not None:
         (output,) = run(g, {"x": X}, [result])
         np.testing.assert_allclose(output, n.apply(X), rtol=1e-5, atol=1e-6)

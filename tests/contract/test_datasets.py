@@ -15,7 +15,10 @@ import pytest
 from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
 
-SHARED = Path(os.environ.get("IMPRINT_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
+SHARED = Path(
+    os.environ.get("IMPRINT_SHARED")
+    or Path(__file__).resolve().parents[2].parent / "shared"
+)
 
 
 @pytest.fixture(params=datasets.names())
@@ -24,7 +27,17 @@ def name(request):
 
 
 def test_the_data_sets_of_the_paper_and_the_offline_default_are_listed():
-    expected = {"digits", "mnist", "fashionmnist", "cifar10", "usps", "svhn", "mnistm", "combidigits", "imagenet"}
+    expected = {
+        "digits",
+        "mnist",
+        "fashionmnist",
+        "cifar10",
+        "usps",
+        "svhn",
+        "mnistm",
+        "combidigits",
+        "imagenet",
+    }
     assert expected <= set(datasets.names())
 
 
@@ -37,7 +50,9 @@ def test_a_record_is_a_value(name):
 
 def test_a_record_is_complete(name):
     record = datasets.record(name)
-    assert all((record.title, record.homepage, record.licence, record.citation, record.about))
+    assert all(
+        (record.title, record.homepage, record.licence, record.citation, record.about)
+    )
     assert record.modality in ("image", "text")
     assert record.classes > 1
     assert record.train > record.test > 0
@@ -47,27 +62,45 @@ def test_a_record_is_complete(name):
         assert source.sha256 or source.md5
         assert re.fullmatch("[0-9a-f]{64}|", source.sha256)
         assert re.fullmatch("[0-9a-f]{32}|", source.md5)
-        assert all(re.match("https?://.*[^/]$", url) and url.endswith(f"/{source.file}") for url in source.urls)
+        assert all(
+            re.match("https?://.*[^/]$", url) and url.endswith(f"/{source.file}")
+            for url in source.urls
+        )
 
 
 def test_the_page_in_the_docs_lists_it(name):
     record = datasets.record(name)
     page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text("utf-8")
-    assert f"| `{name}` | {record.train:,} + {record.test:,} | {record.classes:,} |" in page
+    assert (
+        f"| `{name}` | {record.train:,} + {record.test:,} | {record.classes:,} |"
+        in page
+    )
 
 
 def test_records_are_read_without_heavy_imports():
-    heavy = ["torch", "PIL", "sklearn", "scipy", "urllib.request", "http.client", "pandas"]
+    heavy = [
+        "torch",
+        "PIL",
+        "sklearn",
+        "scipy",
+        "urllib.request",
+        "http.client",
+        "pandas",
+    ]
     code = (
         "import sys; from imprint import datasets\n"
         "for n in datasets.names(): datasets.record(n)\n"
         f"print([m for m in {heavy} if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
-def test_without_a_network_the_message_names_the_file_and_the_place(name, tmp_path, monkeypatch):
+def test_without_a_network_the_message_names_the_file_and_the_place(
+    name, tmp_path, monkeypatch
+):
     def unplugged(*_, **__):
         raise urllib.error.URLError("no route to host")
 
@@ -98,7 +131,9 @@ def test_a_split_that_does_not_exist_is_refused(split):
 
 
 def test_an_unknown_name_gets_a_suggestion():
-    with pytest.raises(ParameterError, match=r"Unknown dataset 'mnits'\. Did you mean 'mnist'\?"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown dataset 'mnits'\. Did you mean 'mnist'\?"
+    ):
         datasets.load("mnits")
     with pytest.raises(ParameterError, match="Unknown dataset"):
         datasets.record("nothing")
@@ -171,7 +206,12 @@ def test_real_data(name, part, real_home):
 @pytest.mark.shared
 def test_combidigits_states_the_source_of_each_row(real_home):
     merged = datasets.load("combidigits", "test")
-    assert list(dict.fromkeys(merged.source.tolist())) == ["mnist", "mnistm", "svhn", "usps"]
+    assert list(dict.fromkeys(merged.source.tolist())) == [
+        "mnist",
+        "mnistm",
+        "svhn",
+        "usps",
+    ]
     for source in dict.fromkeys(merged.source.tolist()):
         original = datasets.load(source, "test")
         rows = np.flatnonzero(merged.source == source)

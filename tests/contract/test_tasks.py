@@ -15,12 +15,21 @@ LABELS = np.random.default_rng(0).integers(0, 100, 3000).astype(np.uint8)
 CLASSES = tuple(range(100))
 SETTINGS = {  # for tasks that need parameters
     "classes": [{"labels": (7, 0, 3)}],
-    "d_in_1": [{}, {"d": 3, "i": 4}, {"d": 10, "kind": "sequential"}, {"d": 2, "labels": 3, "pool": 6, "seed": 1}],
+    "d_in_1": [
+        {},
+        {"d": 3, "i": 4},
+        {"d": 10, "kind": "sequential"},
+        {"d": 2, "labels": 3, "pool": 6, "seed": 1},
+    ],
 }
 
 
 def every_task():
-    single = [family.load(name)(**given) for name in tasks.names() for given in SETTINGS.get(name, [{}])]
+    single = [
+        family.load(name)(**given)
+        for name in tasks.names()
+        for given in SETTINGS.get(name, [{}])
+    ]
     shots = family.load("shots")(n=4)
     return single + [task | shots for task in single]
 
@@ -78,7 +87,10 @@ def test_a_task_is_repeatable_and_keeps_its_input(task):
 
 
 def test_the_type_of_the_labels_does_not_matter(task):
-    small, wide, plain = (task.select(v, 1, CLASSES) for v in (LABELS, LABELS.astype(np.int64), LABELS.tolist()))
+    small, wide, plain = (
+        task.select(v, 1, CLASSES)
+        for v in (LABELS, LABELS.astype(np.int64), LABELS.tolist())
+    )
     np.testing.assert_array_equal(small.rows, wide.rows)
     np.testing.assert_array_equal(small.rows, plain.rows)
     np.testing.assert_array_equal(small.labels, wide.labels)
@@ -89,7 +101,9 @@ def test_queries_keep_all_rows_of_the_same_labels(task):
     assert "shots" not in str(queries)
     rows, labels = queries.select(LABELS, classes=CLASSES)
     mapping = task.mapping(CLASSES)
-    assert rows.tolist() == [i for i, label in enumerate(LABELS.tolist()) if label in mapping]
+    assert rows.tolist() == [
+        i for i, label in enumerate(LABELS.tolist()) if label in mapping
+    ]
     assert set(labels.tolist()) == set(task.outcomes(CLASSES))
     assert queries.queries() == queries
 
@@ -109,7 +123,9 @@ def test_no_rows_give_no_rows(task):
 
 @pytest.mark.parametrize("labels", [[1.0, 2.0], [[1, 2]], [True, False], [None], 3])
 def test_bad_labels_are_refused(task, labels):
-    with pytest.raises(ParameterError, match="labels must be a list of integers or of strings"):
+    with pytest.raises(
+        ParameterError, match="labels must be a list of integers or of strings"
+    ):
         task.select(labels)
 
 
@@ -129,12 +145,30 @@ def test_bad_parameters_are_refused_when_built(name):
     cls = family.load(name)
     for f in fields(cls):
         for bad in (None, -1, 0.5, "nonsense", True):
-            with pytest.raises(ParameterError, match=rf"^{cls.__name__}\(.*{f.name} must be "):
+            with pytest.raises(
+                ParameterError, match=rf"^{cls.__name__}\(.*{f.name} must be "
+            ):
                 cls(**{f.name: bad})
 
 
-NO_TASKS = ["", "even |", "| even", "even or odd", "even + odd", "1", "even.odd", "shots(5)", "classes(x)"]
-NO_TASKS += ["classes(1, labels=(2,))", "even; odd", "(" * 5000, "shots(n=__import__('os'))", "even(odd)"]
+NO_TASKS = [
+    "",
+    "even |",
+    "| even",
+    "even or odd",
+    "even + odd",
+    "1",
+    "even.odd",
+    "shots(5)",
+    "classes(x)",
+]
+NO_TASKS += [
+    "classes(1, labels=(2,))",
+    "even; odd",
+    "(" * 5000,
+    "shots(n=__import__('os'))",
+    "even(odd)",
+]
 
 
 @pytest.mark.parametrize("text", [*NO_TASKS, "classes(*[1])", "a" * 30_000, None])
@@ -144,13 +178,22 @@ def test_texts_that_are_not_tasks_are_refused_in_one_line(text):
 
 
 def test_an_unknown_task_gets_a_suggestion():
-    with pytest.raises(ParameterError, match=r"Unknown task 'shot'\. Did you mean 'shots'\?"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown task 'shot'\. Did you mean 'shots'\?"
+    ):
         resolve("even | shot(n=5)")
-    with pytest.raises(ParameterError, match=r"Shots has no parameter 'k'\. It takes: n\."):
+    with pytest.raises(
+        ParameterError, match=r"Shots has no parameter 'k'\. It takes: n\."
+    ):
         resolve("shots(k=5)")
 
 
 def test_a_chain_needs_tasks():
-    for steps in ((), (resolve("even"),), (resolve("even"), "odd"), (resolve("even"), resolve("all | odd"))):
+    for steps in (
+        (),
+        (resolve("even"),),
+        (resolve("even"), "odd"),
+        (resolve("even"), resolve("all | odd")),
+    ):
         with pytest.raises(ParameterError, match="steps must be two or more tasks"):
             Chain(steps=steps)

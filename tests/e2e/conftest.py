@@ -44,16 +44,34 @@ class Cluster:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         self.folder, self.nodes = folder, []
-        self.env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-        self.add("--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={folder}")
+        self.env = {
+            **os.environ,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        self.add(
+            "--head",
+            f"--port={self.port}",
+            "--include-dashboard=false",
+            f"--temp-dir={folder}",
+        )
         self.add(f"--address=127.0.0.1:{self.port}")
 
     def add(self, *options):
         ray = Path(sys.executable).parent / "ray"
-        common = "--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=100000000", "--block"
+        common = (
+            "--node-ip-address=127.0.0.1",
+            "--num-cpus=1",
+            "--object-store-memory=100000000",
+            "--block",
+        )
         with open(self.folder / f"node{len(self.nodes)}.log", "wb") as log:
             node = subprocess.Popen(
-                [ray, "start", *options, *common], env=self.env, stdout=log, stderr=log, start_new_session=True
+                [ray, "start", *options, *common],
+                env=self.env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self.nodes.append(node)
 
@@ -77,7 +95,9 @@ class Cluster:
 
     def kill(self, node):
         """Kill all processes of a node at once, like a machine failure."""
-        for pid in sorted(int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
+        for pid in sorted(
+            int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()
+        ):
             with suppress(ProcessLookupError):
                 if os.getsid(pid) == node.pid:
                     os.kill(pid, signal.SIGKILL)
@@ -89,8 +109,12 @@ def cluster(tmp_path, monkeypatch):
     import ray
 
     short = Path(f"/tmp/r{os.getpid()}")  # for sockets, whose paths must be short
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # the nodes would use a token in the home folder
-    with FileLock(Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"):  # two clusters would use the same ports
+    monkeypatch.setenv(
+        "RAY_AUTH_MODE", "disabled"
+    )  # the nodes would use a token in the home folder
+    with FileLock(
+        Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"
+    ):  # two clusters would use the same ports
         short.mkdir()
         nodes = Cluster(short)
         monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{nodes.port}")

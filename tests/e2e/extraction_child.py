@@ -41,7 +41,10 @@ class Backbone:
 
     def __init__(self, log, pause):
         self.pickled = Backbone, (log, pause)
-        self.log, self.pause = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), pause
+        self.log, self.pause = (
+            os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+            pause,
+        )
 
     def __reduce__(self):
         return self.pickled
@@ -59,7 +62,12 @@ class Backbone:
 if __name__ == "__main__":
     store, log, pause, *engine = sys.argv[1:]
     names = [f"{i}.png" for i in range(INPUTS)]
-    split = SimpleNamespace(inputs=Inputs(range(INPUTS)), labels=np.arange(INPUTS) % 7, names=names, fingerprint="d0")
+    split = SimpleNamespace(
+        inputs=Inputs(range(INPUTS)),
+        labels=np.arange(INPUTS) % 7,
+        names=names,
+        fingerprint="d0",
+    )
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     how = {"engine": engine[0]} if engine else {"workers": 2}

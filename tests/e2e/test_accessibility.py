@@ -55,17 +55,31 @@ def files(tmp_path_factory):
         patch.setenv("IMPRINT_HOME", str(folder / "home"))
         data, model = str(folder / "data"), str(folder / "m.imprint")
         assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
-        assert main(["evaluate", model, data, "--page", str(folder / "evaluate.html")]) == 0
-        assert main(["check", data, "-b", "raw", "--page", str(folder / "check.html")]) == 0
+        assert (
+            main(["evaluate", model, data, "--page", str(folder / "evaluate.html")])
+            == 0
+        )
+        assert (
+            main(["check", data, "-b", "raw", "--page", str(folder / "check.html")])
+            == 0
+        )
         patch.chdir(folder)
-        assert main(["study", "run", "study.yaml", "--out", "results", "--workers", "1"]) == 0
+        assert (
+            main(["study", "run", "study.yaml", "--out", "results", "--workers", "1"])
+            == 0
+        )
         assert main(["study", "report", "results", "--to", "."]) == 0
     return folder
 
 
 def violations(page, axe, width, scheme):
     """The violations that axe finds on the open page."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    size = {
+        "width": width,
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -88,8 +102,12 @@ def test_every_tab_of_the_page_of_serve(page, axe, files, serving):  # noqa: F81
         page.type("#try-file", str(files / "data" / "one" / "1.png"))
         page.find("#winner")
         for look in LOOKS:
-            for tab in TABS[1:] if look[0] > 1000 else TABS:  # on wide screens, "Try it" is next to every tab
-                page.driver.execute_script(f"document.getElementById('tab-{tab}').click()")
+            for tab in (
+                TABS[1:] if look[0] > 1000 else TABS
+            ):  # on wide screens, "Try it" is next to every tab
+                page.driver.execute_script(
+                    f"document.getElementById('tab-{tab}').click()"
+                )
                 assert violations(page, axe, *look) == [], (tab, look)
         page.click("#tab-examples")
         page.click("#select")
@@ -100,12 +118,20 @@ def test_every_tab_of_the_page_of_serve(page, axe, files, serving):  # noqa: F81
 
 
 def test_the_documentation(page, axe, tmp_path):
-    others = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")} - {
-        f"{s}.md" for s in SITE
-    }
-    words = ["-q", "-d", tmp_path / "trees", "-D", f"exclude_patterns={','.join(others)}"]
+    others = {
+        p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")
+    } - {f"{s}.md" for s in SITE}
+    words = [
+        "-q",
+        "-d",
+        tmp_path / "trees",
+        "-D",
+        f"exclude_patterns={','.join(others)}",
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *words, ROOT / "docs", tmp_path / "site"], timeout=300, capture_output=True
+        [sys.executable, "-m", "sphinx", *words, ROOT / "docs", tmp_path / "site"],
+        timeout=300,
+        capture_output=True,
     )
     assert done.returncode == 0
     for name in SITE:

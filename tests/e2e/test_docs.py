@@ -30,7 +30,11 @@ import imprint
 from imprint.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w/.-]+\.(?:py|yaml))\n")
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -83,7 +87,9 @@ def paint(folder):
         Image.fromarray(pictures[i]).save(path)
 
     parts = [
-        (label, place, rows) for label in (1, 2, 3) for place, rows in (("photos", (0, 40)), ("held-out", (40, 80)))
+        (label, place, rows)
+        for label in (1, 2, 3)
+        for place, rows in (("photos", (0, 40)), ("held-out", (40, 80)))
     ]
     for label, place, (start, stop) in [*parts, (4, "more", (0, 12))]:
         for j, i in enumerate(np.flatnonzero(digits.target == label)[start:stop]):
@@ -114,10 +120,21 @@ def tabulate_digits(folder, digits):
 
 def write_mails(folder):
     """Write made-up messages to a shop: three classes, a fourth class for later, and new messages."""
-    head, *lines = (ROOT / "tests" / "e2e" / "mails.csv").read_text("utf-8").splitlines()
+    head, *lines = (
+        (ROOT / "tests" / "e2e" / "mails.csv").read_text("utf-8").splitlines()
+    )
     later = [line for line in lines if line.endswith(",account")]
-    new = ["text", "My order is still not here", "The lamp is gorgeous", "Give me back my money please"]
-    parts = {"mails": [head, *(line for line in lines if line not in later)], "more": [head, *later], "new": new}
+    new = [
+        "text",
+        "My order is still not here",
+        "The lamp is gorgeous",
+        "Give me back my money please",
+    ]
+    parts = {
+        "mails": [head, *(line for line in lines if line not in later)],
+        "more": [head, *later],
+        "new": new,
+    }
     for name, own in parts.items():
         (folder / f"{name}.csv").write_text("\n".join(own) + "\n", encoding="utf-8")
 
@@ -138,7 +155,9 @@ def alike(expected, printed):
     words = [NUMBER.sub("0", text) for text in (expected, printed)]
     if not doctest.OutputChecker().check_output(*words, SOFT):
         return False
-    shown = [float(n.replace(",", "")) for n in NUMBER.findall(expected.partition("...")[0])]
+    shown = [
+        float(n.replace(",", "")) for n in NUMBER.findall(expected.partition("...")[0])
+    ]
     there = [float(n.replace(",", "")) for n in NUMBER.findall(printed)]
     if "..." in expected:
         shown = shown[:-1]  # the last number may be truncated: 9...
@@ -155,10 +174,14 @@ def check(command, expected):
         Path(words[0]).mkdir()
         return
     assert program in ("imprint", "pytest"), f"{command}: say how the tests run it"
-    code, printed = in_copy(program, words) if Path("src").exists() else in_process(words)
+    code, printed = (
+        in_copy(program, words) if Path("src").exists() else in_process(words)
+    )
     assert code == 0, f"$ {command}\n{printed}"
     if expected.strip():
-        assert alike(expected, printed), f"$ {command}\nThe page says:\n{expected}\nIt prints:\n{printed}"
+        assert alike(expected, printed), (
+            f"$ {command}\nThe page says:\n{expected}\nIt prints:\n{printed}"
+        )
 
 
 def in_process(words):
@@ -169,7 +192,18 @@ def in_process(words):
 
 
 def in_copy(program, words):
-    env = {**os.environ, "PYTHONPATH": str(Path("src").absolute()), "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(Path("src").absolute()),
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    done = subprocess.run([sys.executable, "-m", program, *words], env=env, text=True, timeout=300, **pipes)
+    done = subprocess.run(
+        [sys.executable, "-m", program, *words],
+        env=env,
+        text=True,
+        timeout=300,
+        **pipes,
+    )
     return done.returncode, done.stdout

@@ -37,21 +37,29 @@ def outputs(path, **inputs):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     ((name, rows),) = inputs.items()
     names = ["scores", "probabilities"]
-    parts = [session.run(names, {name: rows[i : i + 64]}) for i in range(0, len(rows), 64)]
+    parts = [
+        session.run(names, {name: rows[i : i + 64]}) for i in range(0, len(rows), 64)
+    ]
     return [np.concatenate(p) for p in zip(*parts)]
 
 
 def equal(model, path, pictures):
     """Assert that the graph and the library give the same predictions and probabilities."""
-    scores, probabilities = outputs(path, pictures=np.stack([model.backbone.prepare(p) for p in pictures]))
+    scores, probabilities = outputs(
+        path, pictures=np.stack([model.backbone.prepare(p) for p in pictures])
+    )
     rows = model.look(pictures)
-    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(rows))
+    np.testing.assert_array_equal(
+        model.classes_[scores.argmax(axis=1)], model.predict(rows)
+    )
     np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-3)
 
 
 def test_a_thousand_digits_from_pixels_to_labels():
     learnt, queries = datasets.load("digits", "test"), datasets.load("digits", "train")
-    model = Imprinter("tinynet", threads=1).fit(([learnt.inputs[i] for i in range(200)], learnt.labels[:200]))
+    model = Imprinter("tinynet", threads=1).fit(
+        ([learnt.inputs[i] for i in range(200)], learnt.labels[:200])
+    )
     model.save("m.imprint")
     exported = export_file("m.imprint", "m.onnx")
     assert exported.backbone == "tinynet"
@@ -71,7 +79,9 @@ def test_a_thousand_clothes_from_pixels_to_labels(shared_folder):
 def test_a_network_with_floats_and_channels_first(shared_folder):
     with np.load(shared_folder / "data" / "cifar10.npz") as pack:
         pictures, labels = list(pack["train_images"][:40]), pack["train_labels"][:40]
-    model = Imprinter(f"onnx:{shared_folder}/models/deit_tiny.onnx", threads=1, recipe="qi2018")
+    model = Imprinter(
+        f"onnx:{shared_folder}/models/deit_tiny.onnx", threads=1, recipe="qi2018"
+    )
     model.fit((pictures[:20], labels[:20]))
     equal(model, export(model, "m.onnx").path, pictures[20:])
 
@@ -91,32 +101,58 @@ def photos(tmp_path, network):
         folder.mkdir(parents=True, exist_ok=True)
         image = Image.fromarray(split.inputs[i]).resize((8, 8 + i % 3))
         (image.convert("RGB") if i % 2 else image).save(folder / f"{i}.png")
-    assert main(["fit", "photos", "-o", "m.imprint", "-b", network, "--threads", "1"]) == 0
+    assert (
+        main(["fit", "photos", "-o", "m.imprint", "-b", network, "--threads", "1"]) == 0
+    )
     return sorted((tmp_path / "photos").rglob("*.png"))
 
 
 def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys):
     assert main(["export", "m.imprint", "--to", "onnx"]) == 0
     words = [sys.executable, "-c", WITHOUT_IMPRINT, EXAMPLE, "m.onnx", *photos]
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=True
+    )
     capsys.readouterr()
     assert main(["predict", "m.imprint", *map(str, photos), "--json"]) == 0
     answers = json.loads(capsys.readouterr().out)
-    assert done.stdout.splitlines() == [f"{a['path']}\t{a['label']}\t{a['probability']:.3f}" for a in answers]
+    assert done.stdout.splitlines() == [
+        f"{a['path']}\t{a['label']}\t{a['probability']:.3f}" for a in answers
+    ]
     assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 25
-    assert EXAMPLE.read_text("utf-8") in (ROOT / "docs" / "export.md").read_text("utf-8")
+    assert EXAMPLE.read_text("utf-8") in (ROOT / "docs" / "export.md").read_text(
+        "utf-8"
+    )
 
 
 def test_the_command(photos, network, capsys):
     capsys.readouterr()
-    assert main(["export", "m.imprint", "--to", "onnx", "--head-only", "-o", "head.onnx", "--json"]) == 0
+    assert (
+        main(
+            [
+                "export",
+                "m.imprint",
+                "--to",
+                "onnx",
+                "--head-only",
+                "-o",
+                "head.onnx",
+                "--json",
+            ]
+        )
+        == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     assert (printed["file"], printed["backbone"]) == ("head.onnx", None)
     assert printed["classes"][0] == "digit 0"
     assert printed["bytes"] == Path("head.onnx").stat().st_size
     assert main(["export", "m.imprint", "--to", "onnx"]) == 0
-    assert capsys.readouterr().err.startswith(f"m.onnx: {network} and the head, 10 classes, ")
+    assert capsys.readouterr().err.startswith(
+        f"m.onnx: {network} and the head, 10 classes, "
+    )
     for to, name in (("torch", "m.safetensors"), ("numpy", "m.npz")):
         assert main(["export", "m.imprint", "--to", to]) == 0
-        assert capsys.readouterr().err.startswith(f"{name}: the head without a backbone, 10 classes, ")
+        assert capsys.readouterr().err.startswith(
+            f"{name}: the head without a backbone, 10 classes, "
+        )
     assert main(["export", "m.imprint", "--to", "tflite"]) == 2

@@ -14,7 +14,13 @@ BATCHES, KILLS = 250, 10
 
 
 def start(folder, pause):
-    command = [sys.executable, str(CHILD), str(folder / "store"), str(folder / "log"), str(pause)]
+    command = [
+        sys.executable,
+        str(CHILD),
+        str(folder / "store"),
+        str(folder / "log"),
+        str(pause),
+    ]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     return child
@@ -50,7 +56,9 @@ def test_ten_kills_do_not_change_the_store(folders):
             assert child.wait(60) == -signal.SIGKILL, "it finished before it was killed"
     assert finish(folder) == expected
     assert len(set(embedded(folder))) == BATCHES
-    assert len(embedded(folder)) <= BATCHES + KILLS  # each kill repeats at most one batch
+    assert (
+        len(embedded(folder)) <= BATCHES + KILLS
+    )  # each kill repeats at most one batch
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one child")

@@ -12,13 +12,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests" / "e2e" / "newcomers"
-LARGEST = 45_000_000  # bytes of a wheel or sdist; the shipped weights are 38 million of them
+LARGEST = (
+    45_000_000  # bytes of a wheel or sdist; the shipped weights are 38 million of them
+)
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are for a POSIX shell")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the scripts are for a POSIX shell"
+)
 
 
 def call(*words: object, **options) -> str:
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=380, **options)
+    done = subprocess.run(
+        [str(w) for w in words], capture_output=True, text=True, timeout=380, **options
+    )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -41,14 +47,33 @@ def installed(built, tmp_path_factory) -> dict[str, str]:
     call(sys.executable, "-m", "venv", "--without-pip", place)
     python = place / "bin" / "python"
     (wheel,) = built.glob("*.whl")
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    )
     call(*pip, "--no-deps", "--no-index", "--no-compile", wheel)
     (packages,) = place.glob("lib/*/site-packages")
     paths = dict.fromkeys(sysconfig.get_paths()[key] for key in ("purelib", "platlib"))
     (packages / "tests.pth").write_text("\n".join(paths) + "\n")
-    (packages / "sitecustomize.py").write_text("import sys\nsys.modules['numba'] = None\n")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
-    return {**environment, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    (packages / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['numba'] = None\n"
+    )
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("PYTHON", "PYTEST", "COV"))
+    }
+    return {
+        **environment,
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 @pytest.fixture
@@ -56,7 +81,10 @@ def place(installed, tmp_path) -> dict:
     """An empty folder and home."""
     home = str(tmp_path / "home")
     (tmp_path / "here").mkdir()
-    return {"cwd": tmp_path / "here", "env": {**installed, "IMPRINT_HOME": home, "HOME": home}}
+    return {
+        "cwd": tmp_path / "here",
+        "env": {**installed, "IMPRINT_HOME": home, "HOME": home},
+    }
 
 
 def test_imprint_is_imported_from_the_wheel(place):
@@ -65,7 +93,9 @@ def test_imprint_is_imported_from_the_wheel(place):
     assert call("imprint", "--version", **place).startswith("imprint ")
 
 
-@pytest.mark.parametrize("script", ["pictures.sh", "device.py", "researcher.sh", "developer.sh"])
+@pytest.mark.parametrize(
+    "script", ["pictures.sh", "device.py", "researcher.sh", "developer.sh"]
+)
 def test_newcomer(script, place):
     call("python" if script.endswith(".py") else "sh", SCRIPTS / script, **place)
 
@@ -80,21 +110,47 @@ def test_every_script_is_run():
     }
 
 
-def test_the_wheel_and_the_source_archive_hold_licence_weights_and_records(built, tmp_path):
+def test_the_wheel_and_the_source_archive_hold_licence_weights_and_records(
+    built, tmp_path
+):
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     inside = zipfile.ZipFile(wheel).namelist()
     for name in ("tinynet", "efficientnet_lite0"):
-        files = f"weights/{name}.onnx", f"weights/{name}_head.safetensors", f"records/{name}.json"
-        assert {f"imprint/backbones/{file}" for file in (*files, "weights/minilm.onnx")} <= set(inside)
+        files = (
+            f"weights/{name}.onnx",
+            f"weights/{name}_head.safetensors",
+            f"records/{name}.json",
+        )
+        assert {
+            f"imprint/backbones/{file}" for file in (*files, "weights/minilm.onnx")
+        } <= set(inside)
     for name in ("LICENSE", "NOTICE", "LICENSES/Apache-2.0.txt"):
         assert [n for n in inside if n.endswith(f"licenses/{name}")]
     assert "imprint/py.typed" in inside
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (tree,) = tmp_path.iterdir()
-    for name in ("LICENSE", "Makefile", "examples/run_onnx.py", "tests/e2e/newcomers/pictures.sh", "docs/export.md"):
+    for name in (
+        "LICENSE",
+        "Makefile",
+        "examples/run_onnx.py",
+        "tests/e2e/newcomers/pictures.sh",
+        "docs/export.md",
+    ):
         assert (tree / name).is_file()
-    call(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=tree)
+    call(
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        tmp_path / "again",
+        cwd=tree,
+    )
     (again,) = (tmp_path / "again").glob("*.whl")
-    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(inside), "the sdist builds the same wheel"
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(inside), (
+        "the sdist builds the same wheel"
+    )
     assert max(wheel.stat().st_size, sdist.stat().st_size) < LARGEST

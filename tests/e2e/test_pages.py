@@ -25,17 +25,30 @@ def pages(tmp_path_factory):
         patch.setenv("IMPRINT_HOME", str(folder / "home"))
         data, model = str(folder / "data"), str(folder / "m.imprint")
         assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
-        assert main(["evaluate", model, data, "--page", str(folder / "evaluate.html")]) == 0
-        assert main(["check", data, "-b", "raw", "--page", str(folder / "check.html")]) == 0
+        assert (
+            main(["evaluate", model, data, "--page", str(folder / "evaluate.html")])
+            == 0
+        )
+        assert (
+            main(["check", data, "-b", "raw", "--page", str(folder / "check.html")])
+            == 0
+        )
     return folder
 
 
 def look(browser, page: Path, width: int):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    size = {
+        "width": width,
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(page.as_uri())
     assert browser.get_log("browser") == []
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert (
+        browser.execute_script("return document.documentElement.scrollWidth") <= width
+    )
     assert browser.title != "taken"
 
 
@@ -45,15 +58,27 @@ def test_a_cell_scrolls_to_its_pictures(browser, pages, width):
     headings = [h.text for h in browser.find_elements("css selector", "h2")]
     assert headings[:2] == ["Mistakes", "Confusion matrix"]
     cells = browser.find_elements("css selector", ".matrix button")
-    wrong = next(c for c in cells if "of two predicted as one" in c.get_attribute("aria-label"))
+    wrong = next(
+        c for c in cells if "of two predicted as one" in c.get_attribute("aria-label")
+    )
     browser.execute_script("window.scrollTo(0, 0); arguments[0].click()", wrong)
     opened = browser.find_elements("css selector", "[aria-live] figure")
-    assert [("wrong.png" in figure.text, "correct: two" in figure.text) for figure in opened] == [(True, True)]
-    assert len(opened[0].find_elements("css selector", "img")) == 2  # itself and the closest training picture
-    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", opened[0])
+    assert [
+        ("wrong.png" in figure.text, "correct: two" in figure.text) for figure in opened
+    ] == [(True, True)]
+    assert (
+        len(opened[0].find_elements("css selector", "img")) == 2
+    )  # itself and the closest training picture
+    top = browser.execute_script(
+        "return arguments[0].getBoundingClientRect().top", opened[0]
+    )
     assert 0 <= top < 900
-    assert browser.execute_script("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
-    assert HOSTILE in browser.find_element("css selector", ".bars").text.replace("…", "")
+    assert browser.execute_script(
+        "return [...document.images].every(i => i.complete && i.naturalWidth > 0)"
+    )
+    assert HOSTILE in browser.find_element("css selector", ".bars").text.replace(
+        "…", ""
+    )
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -93,7 +118,11 @@ def test_text_has_contrast_and_tables_have_headers(browser, pages, page, scheme)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     look(browser, pages / page, 390)
     assert [found for found in browser.execute_script(CONTRAST) if found[0] < 4.5] == []
-    assert [th for th in browser.find_elements("css selector", "th") if not th.get_attribute("textContent")] == []
+    assert [
+        th
+        for th in browser.find_elements("css selector", "th")
+        if not th.get_attribute("textContent")
+    ] == []
     scrolling = "return [...document.querySelectorAll('*')].filter((n) => n.scrollWidth > n.clientWidth + 1"
     scrolling += " && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX)).map((n) => n.tabIndex)"
     assert set(browser.execute_script(scrolling)) <= {0}

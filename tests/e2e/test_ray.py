@@ -14,15 +14,24 @@ from imprint.study import Grid, Packs, Study, run
 from imprint.study.evaluate import MEASUREMENTS
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'weight-imprinting[ray]'"),
-    pytest.mark.skipif(sys.platform != "linux", reason="a node is found and killed by /proc"),
+    pytest.mark.skipif(
+        find_spec("ray") is None,
+        reason="ray is not installed: pip install 'weight-imprinting[ray]'",
+    ),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="a node is found and killed by /proc"
+    ),
 ]
 STUDY = Study(
     backbones=["a", "b", "c", "d"],
     datasets=["one", "two"],
     tasks=["all", "even"],
     seeds=[1, 2],
-    grid=Grid(norm_pre=["none", "l2"], generator=["mean", "random", "kmeans", "kmedoids"], k=[1, 4, 9]),
+    grid=Grid(
+        norm_pre=["none", "l2"],
+        generator=["mean", "random", "kmeans", "kmedoids"],
+        k=[1, 4, 9],
+    ),
 )
 
 
@@ -53,7 +62,9 @@ def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
         if len(seen) == 6:
             cluster.kill(cluster.nodes[1])
 
-    summary = run(STUDY, tmp_path / "ray", source=packs, engine="ray", progress=progress)
+    summary = run(
+        STUDY, tmp_path / "ray", source=packs, engine="ray", progress=progress
+    )
     import ray
 
     assert len(seen) > 10
@@ -71,12 +82,26 @@ def test_a_failing_unit_is_recorded_with_its_reason(packs, cluster, tmp_path):
     folder = shutil.copytree(packs.folder, tmp_path / "packs")
 
     def progress(p):
-        (folder / "d-two.npz").unlink(missing_ok=True)  # exists when planned, deleted when its units are evaluated
+        (folder / "d-two.npz").unlink(
+            missing_ok=True
+        )  # exists when planned, deleted when its units are evaluated
 
-    summary = run(STUDY, tmp_path / "ray", source=Packs(str(folder)), engine="ray", progress=progress)
-    assert (summary.computed, summary.failed) == (summary.experiments * 7 // 8, summary.experiments // 8)
+    summary = run(
+        STUDY,
+        tmp_path / "ray",
+        source=Packs(str(folder)),
+        engine="ray",
+        progress=progress,
+    )
+    assert (summary.computed, summary.failed) == (
+        summary.experiments * 7 // 8,
+        summary.experiments // 8,
+    )
     assert len(summary.failures) == 4
-    assert all(": ParameterError: Unknown pack 'd-two.npz'." in line for line in summary.failures)
+    assert all(
+        ": ParameterError: Unknown pack 'd-two.npz'." in line
+        for line in summary.failures
+    )
 
 
 def test_a_missing_cluster_is_reported_in_one_sentence(packs, tmp_path, monkeypatch):

@@ -17,8 +17,13 @@ from PIL import Image
 from imprint.embeddings.ray_engine import BUFFER
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'weight-imprinting[ray]'"),
-    pytest.mark.skipif(sys.platform != "linux", reason="a node is found and killed by /proc"),
+    pytest.mark.skipif(
+        find_spec("ray") is None,
+        reason="ray is not installed: pip install 'weight-imprinting[ray]'",
+    ),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="a node is found and killed by /proc"
+    ),
 ]
 CHILD = Path(__file__).with_name("extraction_child.py")
 BATCHES, PAUSE, NODES = 250, 0.03, 2
@@ -29,12 +34,18 @@ IN_FLIGHT = AHEAD + BUFFER * NODES
 
 
 def start(store, log, engine="ray"):
-    return subprocess.Popen([sys.executable, str(CHILD), str(store), str(log), str(PAUSE), engine])
+    return subprocess.Popen(
+        [sys.executable, str(CHILD), str(store), str(log), str(PAUSE), engine]
+    )
 
 
 def lines(log):
     """Digest and session of every embedded batch."""
-    return [tuple(line.split()) for line in log.read_text().splitlines()] if log.exists() else []
+    return (
+        [tuple(line.split()) for line in log.read_text().splitlines()]
+        if log.exists()
+        else []
+    )
 
 
 def wait_for(count, log, child):
@@ -65,7 +76,9 @@ def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path
             assert child.wait(60) == -signal.SIGKILL
         (journal,) = store.glob("*.partial/journal.sqlite")
         with closing(sqlite3.connect(journal)) as database:
-            ((stored,),) = database.execute("SELECT count(*) - 1 FROM batches")  # row 0 is the identity
+            ((stored,),) = database.execute(
+                "SELECT count(*) - 1 FROM batches"
+            )  # row 0 is the identity
         assert stored - before >= (40 - AHEAD if engine == "local" else 60 - IN_FLIGHT)
         finished = {digest for digest, _ in lines(tmp_path / "log0")[:before]}
         assert not finished & {digest for digest, _ in lines(log)}
@@ -76,10 +89,16 @@ def test_killed_processes_and_nodes_cost_at_most_their_batches(cluster, tmp_path
         assert child.wait(120) == 0
     assert store_bytes(store) == store_bytes(tmp_path / "one machine")
     second = lines(tmp_path / "log2")
-    assert {int(session) for _, session in second} == {node.pid for node in cluster.nodes}
+    assert {int(session) for _, session in second} == {
+        node.pid for node in cluster.nodes
+    }
     digests = [digest for digest, _ in second]
-    assert set(digests) == {digest for digest, _ in lines(tmp_path / "log0")[stored:]}  # not stored before
-    assert len(digests) <= BATCHES - stored + AHEAD  # only the batches of the killed node are repeated
+    assert set(digests) == {
+        digest for digest, _ in lines(tmp_path / "log0")[stored:]
+    }  # not stored before
+    assert (
+        len(digests) <= BATCHES - stored + AHEAD
+    )  # only the batches of the killed node are repeated
 
 
 @pytest.mark.filterwarnings("default")  # warnings of ray
@@ -93,15 +112,33 @@ def test_the_command_writes_the_same_file(cluster, tmp_path):
 
     def embed(name, *options):
         env = {**os.environ, "IMPRINT_HOME": str(tmp_path / f"home of {name}")}
-        command = [sys.executable, "-m", "imprint", "embed", "photos", "-o", f"{name}.npz", "-b", "tinynet", *options]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "imprint",
+            "embed",
+            "photos",
+            "-o",
+            f"{name}.npz",
+            "-b",
+            "tinynet",
+            *options,
+        ]
+        return subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
 
     local, ray = embed("local"), embed("ray", "--engine", "ray")
-    assert (local.returncode, ray.returncode) == (1, 1), ray.stderr  # one picture cannot be read
+    assert (local.returncode, ray.returncode) == (1, 1), (
+        ray.stderr
+    )  # one picture cannot be read
     assert "broken.png" in ray.stderr
     assert ray.stderr.replace("ray.npz", "local.npz") == local.stderr
     assert (tmp_path / "ray.npz").read_bytes() == (tmp_path / "local.npz").read_bytes()
-    stores = [store_bytes(tmp_path / f"home of {name}" / "embeddings") for name in ("local", "ray")]
+    stores = [
+        store_bytes(tmp_path / f"home of {name}" / "embeddings")
+        for name in ("local", "ray")
+    ]
     assert stores[0] == stores[1]
     refused = embed("none", "--engine", "spark")
     assert (refused.returncode, refused.stdout) == (2, "")

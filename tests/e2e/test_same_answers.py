@@ -21,7 +21,9 @@ def onnx_answers(path, rows):
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     given = session.get_inputs()[0].name
-    return dict(zip((o.name for o in session.get_outputs()), session.run(None, {given: rows})))
+    return dict(
+        zip((o.name for o in session.get_outputs()), session.run(None, {given: rows}))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def mails():
 @pytest.mark.parametrize("aggregator", ["kernel", "max", "nearest(m=3)"])
 def test_embeddings(digits, tmp_path, aggregator):
     X, y, Q = digits
-    model = ImprintClassifier(generator="kmeans(k=20)", aggregator=aggregator, calibrate=True).fit(X, y)
+    model = ImprintClassifier(
+        generator="kmeans(k=20)", aggregator=aggregator, calibrate=True
+    ).fit(X, y)
     P, known = model.predict_proba(Q), model.known(Q)
     assert len(np.unique(known)) > 30
 
@@ -52,17 +56,25 @@ def test_embeddings(digits, tmp_path, aggregator):
     np.testing.assert_allclose(back.predict_proba(Q), P, **CLOSE)
     np.testing.assert_allclose(back.known(Q), known, **CLOSE)
 
-    grown = ImprintClassifier.load(tmp_path / "m.imprint").partial_fit(Q[:9] + 50, ["none"] * 9).forget("none")
+    grown = (
+        ImprintClassifier.load(tmp_path / "m.imprint")
+        .partial_fit(Q[:9] + 50, ["none"] * 9)
+        .forget("none")
+    )
     np.testing.assert_allclose(grown.predict_proba(Q), P, **CLOSE)
     np.testing.assert_allclose(grown.known(Q), known, **CLOSE)
 
     export(model, tmp_path / "m.onnx")
     answers = onnx_answers(tmp_path / "m.onnx", Q)
-    np.testing.assert_allclose(answers["probabilities"], P, rtol=0, atol=5e-6)  # the graph of kernel is in float64
+    np.testing.assert_allclose(
+        answers["probabilities"], P, rtol=0, atol=5e-6
+    )  # the graph of kernel is in float64
     np.testing.assert_allclose(answers["known"], known, **CLOSE)
 
     np.save(tmp_path / "queries.npy", Q)
-    printed = terminal(tmp_path / "m.imprint", tmp_path / "queries.npy", tmp_path, len(model.classes_))
+    printed = terminal(
+        tmp_path / "m.imprint", tmp_path / "queries.npy", tmp_path, len(model.classes_)
+    )
     agree(printed, model.classes_, P, known)
 
 
@@ -84,7 +96,12 @@ def test_texts(mails, tmp_path):
     table = tmp_path / "queries.csv"
     with table.open("w", encoding="utf-8", newline="") as f:
         csv.writer(f).writerows([["text"], *([text] for text in queries)])
-    agree(terminal(tmp_path / "m.imprint", table, tmp_path, len(model.classes_)), model.classes_, P, known)
+    agree(
+        terminal(tmp_path / "m.imprint", table, tmp_path, len(model.classes_)),
+        model.classes_,
+        P,
+        known,
+    )
 
 
 def terminal(model, data, folder, classes):
@@ -101,5 +118,7 @@ def agree(printed, classes, P, known):
     assert len(printed) == len(P)
     for answer, row, p_value in zip(printed, P, known):
         for guess in answer["top"]:
-            assert guess["probability"] == pytest.approx(row[place[guess["label"]]], abs=1e-6)
+            assert guess["probability"] == pytest.approx(
+                row[place[guess["label"]]], abs=1e-6
+            )
         assert answer["known"] == pytest.approx(p_value, abs=1e-6)

@@ -15,15 +15,23 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 TREE = re.search(r"^```text\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)[1]
-CODE_PATHS = re.search(r"^## Three paths through the code\n(.*?)^## ", CONTRIBUTING, re.MULTILINE | re.DOTALL)[1]
+CODE_PATHS = re.search(
+    r"^## Three paths through the code\n(.*?)^## ",
+    CONTRIBUTING,
+    re.MULTILINE | re.DOTALL,
+)[1]
 
 
 @pytest.mark.parametrize("name", GENERATE["PAGES"])
 def test_generated_page_is_current(name):
-    assert (GENERATE["FOLDER"] / name).read_text("utf-8") == GENERATE["PAGES"][name](), "run `make docs`"
+    assert (GENERATE["FOLDER"] / name).read_text("utf-8") == GENERATE["PAGES"][
+        name
+    ](), "run `make docs`"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "examples").glob("*.txt")), ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "docs" / "examples").glob("*.txt")), ids=lambda f: f.stem
+)
 def test_examples_of_the_reference_run(file, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     failed, tried = doctest.testfile(str(file), module_relative=False)
@@ -34,21 +42,50 @@ def test_every_public_name_has_an_example_that_runs():
     api = GENERATE["api"]
     for module in api["MODULES"]:
         examples = api["read_examples"](module)
-        assert set(examples) <= set(api["public"](module)), "an example of a name that does not exist"
+        assert set(examples) <= set(api["public"](module)), (
+            "an example of a name that does not exist"
+        )
         for name, found in api["public"](module).items():
             called = inspect.isclass(found) or inspect.isfunction(found)
-            assert not called or ">>>" in (inspect.getdoc(found) or "") or name in examples, f"{module}.{name}"
+            assert (
+                not called or ">>>" in (inspect.getdoc(found) or "") or name in examples
+            ), f"{module}.{name}"
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
-    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", tmp_path / "trees"]
-    done = subprocess.run([*words, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True, timeout=300)
+    words = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-d",
+        tmp_path / "trees",
+    ]
+    done = subprocess.run(
+        [*words, ROOT / "docs", tmp_path / "site"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     for page in (ROOT / "docs").rglob("*.md"):
-        assert (tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
+        assert (
+            tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")
+        ).exists()
     index = (tmp_path / "site" / "searchindex.js").read_text("utf-8")
-    stems = ("prototyp", "knn", "licenc", "quickstart", "increment", "abstain", "ood", "shot")  # as Sphinx stems words
+    stems = (
+        "prototyp",
+        "knn",
+        "licenc",
+        "quickstart",
+        "increment",
+        "abstain",
+        "ood",
+        "shot",
+    )  # as Sphinx stems words
     assert [stem for stem in stems if f'"{stem}":' not in index] == []
 
 
@@ -67,11 +104,17 @@ def test_the_tree_lists_existing_paths():
     paths = list(tree_paths())
     assert not [str(p) for p in paths if not (ROOT / p).exists()]
     package = {
-        p.name for p in (ROOT / "src" / "imprint").iterdir() if not p.name.startswith("_") and p.name != "py.typed"
+        p.name
+        for p in (ROOT / "src" / "imprint").iterdir()
+        if not p.name.startswith("_") and p.name != "py.typed"
     }
     assert package == {p.name for p in paths if p.parent == Path("src/imprint")}
-    folders = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".")}
-    assert {"src", "tests", "docs", "benchmarks"} <= {p.name for p in paths if len(p.parts) == 1} & folders
+    folders = {
+        p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".")
+    }
+    assert {"src", "tests", "docs", "benchmarks"} <= {
+        p.name for p in paths if len(p.parts) == 1
+    } & folders
 
 
 def definitions():
@@ -87,11 +130,15 @@ def definitions():
                         yield module, f"{node.name}.{member.name}"
 
 
-@pytest.mark.parametrize("path", re.findall(r"^\*\*.*?(?=\n\n)", CODE_PATHS, re.MULTILINE | re.DOTALL))
+@pytest.mark.parametrize(
+    "path", re.findall(r"^\*\*.*?(?=\n\n)", CODE_PATHS, re.MULTILINE | re.DOTALL)
+)
 def test_paths_through_the_code_are_short_and_accurate(path):
     """Each hop names a file, a definition in a file, or a class or function that exists."""
     by_module = set(definitions())
-    names = {name for _, name in by_module} | {f"{Path(module).parts[0]}.{name}" for module, name in by_module}
+    names = {name for _, name in by_module} | {
+        f"{Path(module).parts[0]}.{name}" for module, name in by_module
+    }
     modules = {module for module, _ in by_module}
     _, hops = re.split(r"\*\*:", path)
     assert 5 < len(hops.split("→")) <= 12
@@ -102,6 +149,8 @@ def test_paths_through_the_code_are_short_and_accurate(path):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_links_have_existing_targets(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[\w-]+)?\)", (ROOT / page).read_text("utf-8"))
+    links = re.findall(
+        r"\]\((?!https?:)([^)#]+)(?:#[\w-]+)?\)", (ROOT / page).read_text("utf-8")
+    )
     assert links or page == "CHANGELOG.md"
     assert not [link for link in links if not (ROOT / link).exists()]

@@ -96,7 +96,9 @@ def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
             if child.exitcode == 0:
                 break
             assert child.exitcode == -signal.SIGKILL
-            found = [pq.read_table(p).num_rows for p in Store(folder).shards()]  # readable after every kill
+            found = [
+                pq.read_table(p).num_rows for p in Store(folder).shards()
+            ]  # readable after every kill
             halves += 0 < sum(found) < len(expected)
         assert child.exitcode == 0
         assert repeatable(folder).equals(expected)
@@ -111,9 +113,22 @@ def test_killed_command_leaves_no_worker_and_goes_on(packs, undisturbed, tmp_pat
     expected, _ = undisturbed
     file, out = tmp_path / "study.yaml", tmp_path / "out"
     file.write_text(_yaml(packs))
-    command = [sys.executable, "-m", "imprint", "study", "run", str(file), "--out", str(out), "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "imprint",
+        "study",
+        "run",
+        str(file),
+        "--out",
+        str(out),
+        "--workers",
+        "2",
+    ]
     env = {**os.environ, "IMPRINT_HOME": str(tmp_path / "home")}
-    first = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     deadline = time.monotonic() + 120
     while not Store(out).shards():
         assert first.poll() is None, first.communicate()

@@ -12,7 +12,9 @@ from imprint.kernels.rows import unit_rows
 
 def problem(seed=0, n=60, q=50, d=6, dtype=np.float64, classes=4):
     rng = np.random.default_rng(seed)
-    labels = np.sort(np.concatenate([np.arange(classes), rng.integers(classes, size=n - classes)]))
+    labels = np.sort(
+        np.concatenate([np.arange(classes), rng.integers(classes, size=n - classes)])
+    )
     P = Proxies(rng.normal(size=(n, d)).astype(dtype), labels, np.ones(n), np.zeros(n))
     return P, rng.normal(size=(q, d)).astype(dtype), classes
 
@@ -24,7 +26,13 @@ def scores(text, Q, P):
 
 def test_max_is_the_best_product_per_class():
     P, Q, C = problem()
-    want = [[max(float(q @ w) for w, y in zip(P.weights, P.labels) if y == c) for c in range(C)] for q in Q]
+    want = [
+        [
+            max(float(q @ w) for w, y in zip(P.weights, P.labels) if y == c)
+            for c in range(C)
+        ]
+        for q in Q
+    ]
     np.testing.assert_allclose(scores("max", Q, P), want, rtol=1e-12)
 
 
@@ -41,7 +49,9 @@ def test_nearest_by_inverse_distance(metric, m):
     P, Q, C = problem()
     want = np.zeros((len(Q), C))
     for i, q in enumerate(Q):
-        near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(P.weights, P.labels))[:m]
+        near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(P.weights, P.labels))[
+            :m
+        ]
         for distance, y in near:
             want[i, y] += 1 / (distance + 1e-10)
     ours = scores(f"nearest(m={m}, metric={metric!r})", Q, P)
@@ -55,7 +65,9 @@ def test_uniform_votes_break_ties_by_the_nearest(m):
     S = a.scores(Q, a.prepare(P, {}))
     ties = 0
     for i, q in enumerate(Q):
-        near = sorted((np.linalg.norm(q - w), y) for w, y in zip(P.weights, P.labels))[:m]
+        near = sorted((np.linalg.norm(q - w), y) for w, y in zip(P.weights, P.labels))[
+            :m
+        ]
         heads = np.bincount([y for _, y in near], minlength=C)
         tied = [c for c in range(C) if heads[c] == heads.max()]
         ties += len(tied) > 1
@@ -73,12 +85,18 @@ def test_one_vote_per_class_is_not_always_class_zero():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [1, 5, 20])
-@pytest.mark.parametrize(("metric", "theirs"), [("euclidean",) * 2, ("cosine",) * 2, ("manhattan",) * 2])
+@pytest.mark.parametrize(
+    ("metric", "theirs"), [("euclidean",) * 2, ("cosine",) * 2, ("manhattan",) * 2]
+)
 def test_all_with_nearest_is_sklearns_distance_weighted_knn(dtype, m, metric, theirs):
     P, Q, _ = problem(seed=9, n=400, q=200, dtype=dtype)
     parts = dict(norm_pre="none", generator="all", norm_post="none", norm_inf="none")
-    clf = ImprintClassifier(**parts, aggregator=f"nearest(m={m}, metric={metric!r})").fit(P.weights, P.labels)
-    knn = KNeighborsClassifier(m, weights="distance", metric=theirs, algorithm="brute").fit(P.weights, P.labels)
+    clf = ImprintClassifier(
+        **parts, aggregator=f"nearest(m={m}, metric={metric!r})"
+    ).fit(P.weights, P.labels)
+    knn = KNeighborsClassifier(
+        m, weights="distance", metric=theirs, algorithm="brute"
+    ).fit(P.weights, P.labels)
     assert np.array_equal(clf.predict(Q), knn.predict(Q))
     np.testing.assert_allclose(clf.predict_proba(Q), knn.predict_proba(Q), atol=1e-5)
 
@@ -109,23 +127,39 @@ def test_all_with_kernel_is_sklearns_kernel_ridge(noise, gamma):
     aggregator = f"kernel(gamma={gamma}, noise={noise}, balance=0)"
     clf = ImprintClassifier(**parts, aggregator=aggregator).fit(P.weights, P.labels)
     s = 2 * P.weights.var(axis=0).sum()
-    ridge = KernelRidge(kernel="rbf", gamma=gamma / s, alpha=noise).fit(P.weights, np.eye(C)[P.labels])
+    ridge = KernelRidge(kernel="rbf", gamma=gamma / s, alpha=noise).fit(
+        P.weights, np.eye(C)[P.labels]
+    )
     np.testing.assert_allclose(clf.decision_function(Q), ridge.predict(Q), atol=1e-6)
     single = ImprintClassifier(**parts, aggregator=aggregator)
     single.fit(P.weights.astype(np.float32), P.labels)
-    np.testing.assert_allclose(single.decision_function(Q.astype(np.float32)), ridge.predict(Q), atol=1e-4)
+    np.testing.assert_allclose(
+        single.decision_function(Q.astype(np.float32)), ridge.predict(Q), atol=1e-4
+    )
 
 
 def test_kernel_is_the_stated_formula():
     """Proxies are noisy observations: the noise decreases with mass and increases with spread."""
     P, Q, C = problem(seed=6, n=90)
-    clf = ImprintClassifier(norm_pre="none", generator="kmeans(k=4)", norm_post="none", norm_inf="none", random_state=0)
-    W, labels, mass, spread = clf.set_params(aggregator="kernel").fit(P.weights, P.labels).proxies_
+    clf = ImprintClassifier(
+        norm_pre="none",
+        generator="kmeans(k=4)",
+        norm_post="none",
+        norm_inf="none",
+        random_state=0,
+    )
+    W, labels, mass, spread = (
+        clf.set_params(aggregator="kernel").fit(P.weights, P.labels).proxies_
+    )
     s = 2 * P.weights.var(axis=0).sum()
     K = np.array([[np.exp(-((a - b) ** 2).sum() / s) for b in W] for a in W])
     A = np.linalg.solve(K + np.diag(0.1 / mass + 0.2 * spread / s), np.eye(C)[labels])
     rows = np.minimum(np.bincount(P.labels), 2 * 4)
-    want = np.array([[np.exp(-((q - w) ** 2).sum() / s) for w in W] for q in Q]) @ A * (rows.mean() / rows) ** 0.35
+    want = (
+        np.array([[np.exp(-((q - w) ** 2).sum() / s) for w in W] for q in Q])
+        @ A
+        * (rows.mean() / rows) ** 0.35
+    )
     np.testing.assert_allclose(clf.decision_function(Q), want, atol=1e-9)
 
 
@@ -138,7 +172,9 @@ def test_l2_divides_by_the_length(dtype):
     X[3] = 0
     lengths = [np.sqrt(sum(float(v) ** 2 for v in x)) for x in X]
     want = [x / length if length else x for x, length in zip(X.astype(float), lengths)]
-    np.testing.assert_allclose(normalisers.family.resolve("l2").apply(X), want, rtol=2e-7)
+    np.testing.assert_allclose(
+        normalisers.family.resolve("l2").apply(X), want, rtol=2e-7
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-38, 1e-20, 1e20, 1e37])
@@ -158,15 +194,23 @@ def test_quantile_is_the_published_rule_at_every_width(d):
         for place, column in enumerate(sorted(range(d), key=lambda j: x[j])):
             at = (place + 0.5) / d * (len(pool) - 1)
             low = int(at)
-            want = pool[low] + (at - low) * (pool[min(low + 1, len(pool) - 1)] - pool[low])
+            want = pool[low] + (at - low) * (
+                pool[min(low + 1, len(pool) - 1)] - pool[low]
+            )
             assert o[column] == pytest.approx(want, rel=1e-10, abs=1e-12)
 
 
 def test_quantile_uses_all_classes_imprinted_before():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 8)), np.repeat([0, 1, 2], 10)
-    parts = dict(norm_pre="none", norm_post="quantile", norm_inf="none", generator="random(k=3)")
-    raw = ImprintClassifier(**parts | dict(norm_post="none"), random_state=0).fit(X, y).proxies_
+    parts = dict(
+        norm_pre="none", norm_post="quantile", norm_inf="none", generator="random(k=3)"
+    )
+    raw = (
+        ImprintClassifier(**parts | dict(norm_post="none"), random_state=0)
+        .fit(X, y)
+        .proxies_
+    )
     done = ImprintClassifier(**parts, random_state=0).fit(X, y).proxies_
     q = normalisers.family.resolve("quantile")
     first = raw.weights[:3]

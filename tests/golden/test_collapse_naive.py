@@ -12,13 +12,19 @@ def data(seed, sizes, width, dtype=np.float64):
     """Classes of the given sizes around random means, rows shuffled."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    X = rng.normal(size=(len(sizes), width))[y] + 0.7 * rng.normal(size=(len(y), width)) + 1.5
+    X = (
+        rng.normal(size=(len(sizes), width))[y]
+        + 0.7 * rng.normal(size=(len(y), width))
+        + 1.5
+    )
     return X.astype(dtype), y
 
 
 def naive_parts(X, y):
     classes = sorted(set(y.tolist()))
-    means = [np.mean([x for x, label in zip(X, y) if label == c], axis=0) for c in classes]
+    means = [
+        np.mean([x for x, label in zip(X, y) if label == c], axis=0) for c in classes
+    ]
     centre = sum(means) / len(classes)
     within = np.zeros((X.shape[1], X.shape[1]))
     for c, mean in zip(classes, means):
@@ -53,7 +59,13 @@ def published_nc1(X, y):
     X = X.astype(np.float32)
     centre = X.mean(axis=0)
     means = [X[y == c].mean(axis=0) - centre for c in classes]
-    within = np.mean([(X[y == c] - m).T @ (X[y == c] - m) / (y == c).sum() for c, m in zip(classes, means)], axis=0)
+    within = np.mean(
+        [
+            (X[y == c] - m).T @ (X[y == c] - m) / (y == c).sum()
+            for c, m in zip(classes, means)
+        ],
+        axis=0,
+    )
     between = np.mean([np.outer(m, m) for m in means], axis=0)
     inverse = np.linalg.pinv(between, rcond=width * np.finfo(np.float32).eps)
     return np.trace(within @ inverse) / len(classes)
@@ -78,7 +90,9 @@ def test_vci_is_one_less_the_trace_over_the_rank(sizes, width):
     X, y = data(4, sizes, width)
     _, _, within, between = naive_parts(X, y)
     rank = np.linalg.matrix_rank(between, tol=1e-10)
-    expected = 1 - np.trace(np.linalg.pinv(within + between, rcond=1e-10) @ between) / rank
+    expected = (
+        1 - np.trace(np.linalg.pinv(within + between, rcond=1e-10) @ between) / rank
+    )
     assert vci(X, y) == pytest.approx(expected, abs=1e-9)
 
 
@@ -86,9 +100,14 @@ def test_vci_is_one_less_the_trace_over_the_rank(sizes, width):
 def test_cdnv_is_the_mean_over_ordered_pairs(sizes, width):
     X, y = data(5, sizes, width)
     means = naive_parts(X, y)[0]
-    spread = [np.mean([np.sum((x - m) ** 2) for x in X[y == c]]) for c, m in enumerate(means)]
+    spread = [
+        np.mean([np.sum((x - m) ** 2) for x in X[y == c]]) for c, m in enumerate(means)
+    ]
     pairs = itertools.permutations(range(len(sizes)), 2)
-    values = [(spread[i] + spread[j]) / (2 * np.sum((means[i] - means[j]) ** 2)) for i, j in pairs]
+    values = [
+        (spread[i] + spread[j]) / (2 * np.sum((means[i] - means[j]) ** 2))
+        for i, j in pairs
+    ]
     assert cdnv(X, y) == pytest.approx(np.mean(values), rel=1e-12)
 
 
@@ -103,11 +122,15 @@ def test_nc2_by_loops(sizes, width):
     pairs = list(itertools.permutations(range(C), 2))
     angles = [abs(M[i] @ M[j] / norms[i] / norms[j] + 1 / (C - 1)) for i, j in pairs]
     gram = np.array([[a @ b for a in M] for b in M])
-    frame = np.array([[(float(i == j) - 1 / C) / np.sqrt(C - 1) for i in range(C)] for j in range(C)])
+    frame = np.array(
+        [[(float(i == j) - 1 / C) / np.sqrt(C - 1) for i in range(C)] for j in range(C)]
+    )
     got = nc2(X, y)
     assert got.equinorm == pytest.approx(spread / average, abs=1e-12)
     assert got.equiangular == pytest.approx(sum(angles) / len(pairs), abs=1e-12)
-    assert got.etf == pytest.approx(np.sqrt(((gram / np.sqrt((gram**2).sum()) - frame) ** 2).sum()), abs=1e-12)
+    assert got.etf == pytest.approx(
+        np.sqrt(((gram / np.sqrt((gram**2).sum()) - frame) ** 2).sum()), abs=1e-12
+    )
 
 
 def test_nc3_and_nc4_by_loops():

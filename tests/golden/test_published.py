@@ -36,9 +36,17 @@ def within(name: str) -> float:
 @pytest.fixture(scope="module")
 def embedded(shared_folder):
     def read(dataset):
-        pack = np.load(shared_folder / "embeddings" / "full" / f"mobilenet_v1_0.25_128-{dataset}.npz")
+        pack = np.load(
+            shared_folder
+            / "embeddings"
+            / "full"
+            / f"mobilenet_v1_0.25_128-{dataset}.npz"
+        )
         scale = pack["scale"].astype(np.float32)
-        return [pack[k] if "labels" in k else pack[k] * scale for k in ("train", "train_labels", "test", "test_labels")]
+        return [
+            pack[k] if "labels" in k else pack[k] * scale
+            for k in ("train", "train_labels", "test", "test_labels")
+        ]
 
     return {dataset: read(dataset) for dataset in ("mnist", "cifar10")}
 
@@ -47,7 +55,9 @@ def embedded(shared_folder):
 @pytest.mark.parametrize("dataset", ["mnist", "cifar10"])
 @pytest.mark.parametrize("name", METHODS)
 def test_accuracy_of_the_published_code(name, dataset, embedded, shared_folder):
-    expected = json.loads((shared_folder / "embeddings" / "expected.json").read_text())[dataset]
+    expected = json.loads((shared_folder / "embeddings" / "expected.json").read_text())[
+        dataset
+    ]
     assert set(expected) == set(METHODS)
     X, y, T, t = embedded[dataset]
     parts = dict(zip(PARTS, METHODS[name].split(" / ")))

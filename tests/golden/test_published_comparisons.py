@@ -11,7 +11,9 @@ import scipy.stats
 
 from imprint.stats import compare, wilcoxon
 
-SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+SHARED = Path(
+    os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3] / "shared")
+)
 
 K_MEANS_ON_RESNET18 = [  # accuracy for k = 1, 2, 5, 10 on fourteen tasks, published as a figure
     (84.64, 85.41, 88.95, 91.0),
@@ -45,29 +47,44 @@ K_MEANS_ON_RESNET18 = [  # accuracy for k = 1, 2, 5, 10 on fourteen tasks, publi
         (571, 0.866842398448064),
     ],
 )
-def test_published_p_values_over_48_instances_are_reproduced_to_the_last_digit(lost, published):
+def test_published_p_values_over_48_instances_are_reproduced_to_the_last_digit(
+    lost, published
+):
     """`lost` is the sum of the ranks of the instances that the better method lost."""
     difference = np.arange(48, 0, -1)
     signs = np.ones(48)
     for i, rank in enumerate(difference):
         if rank <= lost:
             signs[i], lost = -1, lost - rank
-    assert wilcoxon(signs * difference, np.zeros(48)) == pytest.approx(published, rel=1e-14)
+    assert wilcoxon(signs * difference, np.zeros(48)) == pytest.approx(
+        published, rel=1e-14
+    )
 
 
 def test_a_method_that_wins_all_48_instances():
     rng = np.random.default_rng(0)
     others = rng.uniform(60, 90, (48, 4))
-    result = compare(np.column_stack([others.max(axis=1) + rng.uniform(0.5, 5, 48), others]), list("abcde"))
-    assert [result.pair("a", other).p for other in "bcde"] == [7.105427357601002e-15] * 4
+    result = compare(
+        np.column_stack([others.max(axis=1) + rng.uniform(0.5, 5, 48), others]),
+        list("abcde"),
+    )
+    assert [result.pair("a", other).p for other in "bcde"] == [
+        7.105427357601002e-15
+    ] * 4
     assert result.rank("a") == 1
     assert result.pair("a", "b").significant
 
 
 def test_three_identical_methods_are_three_pairs_of_p_1_in_one_group():
     rng = np.random.default_rng(1)
-    same, better, worse = rng.uniform(80, 90, 48), rng.uniform(91, 95, 48), rng.uniform(50, 60, 48)
-    result = compare({"max": same, "1-nn": same, "best": better, "nearest": same, "worst": worse})
+    same, better, worse = (
+        rng.uniform(80, 90, 48),
+        rng.uniform(91, 95, 48),
+        rng.uniform(50, 60, 48),
+    )
+    result = compare(
+        {"max": same, "1-nn": same, "best": better, "nearest": same, "worst": worse}
+    )
     for pair in combinations(["max", "1-nn", "nearest"], 2):
         assert result.pair(*pair)[2:] == (1.0, 1.0, False)
     assert result.groups == (("1-nn", "max", "nearest"),)
@@ -75,12 +92,16 @@ def test_three_identical_methods_are_three_pairs_of_p_1_in_one_group():
 
 def test_ranks_are_average_ranks_and_not_dense_ranks():
     scores = np.array([[9, 9, 8, 7]] * 3 + [[8, 8, 9, 7]])
-    assert scipy.stats.rankdata(-scores, method="dense", axis=1).mean(axis=0).tolist() == [1.25, 1.25, 1.75, 3]
+    assert scipy.stats.rankdata(-scores, method="dense", axis=1).mean(
+        axis=0
+    ).tolist() == [1.25, 1.25, 1.75, 3]
     assert compare(scores, list("abcd")).ranks == (1.75, 1.75, 2.5, 4.0)
 
 
 def test_three_normalisations_that_do_not_differ_are_one_group():
-    scores = np.random.default_rng(2).normal(85.7, 8, (24, 1)) + np.random.default_rng(3).normal(0, 0.1, (24, 3))
+    scores = np.random.default_rng(2).normal(85.7, 8, (24, 1)) + np.random.default_rng(
+        3
+    ).normal(0, 0.1, (24, 3))
     result = compare(scores, ["l2/none/l2", "none/none/l2", "l2/l2/l2"])
     assert result.friedman.p > 0.05
     assert result.groups == (result.order,)
@@ -89,8 +110,17 @@ def test_three_normalisations_that_do_not_differ_are_one_group():
 def test_untied_data_agree_with_scikit_posthocs():
     """posthoc_wilcoxon(p_adjust="holm") of scikit-posthocs 0.17.1, friedmanchisquare of scipy 1.17.1."""
     result = compare(K_MEANS_ON_RESNET18, ["k=1", "k=2", "k=5", "k=10"])
-    assert result.friedman == pytest.approx((37.457142857142856, 3.682598406028484e-08), rel=1e-9)
-    raw = [0.0023193359375, 0.0001220703125, 0.0001220703125, 0.000244140625, 0.0001220703125, 0.0003662109375]
+    assert result.friedman == pytest.approx(
+        (37.457142857142856, 3.682598406028484e-08), rel=1e-9
+    )
+    raw = [
+        0.0023193359375,
+        0.0001220703125,
+        0.0001220703125,
+        0.000244140625,
+        0.0001220703125,
+        0.0003662109375,
+    ]
     assert [pair.p for pair in result.pairs] == raw
     assert [pair.adjusted for pair in result.pairs] == [raw[0]] + [0.000732421875] * 5
 
@@ -106,7 +136,9 @@ def test_tied_data_are_exact_where_scipy_uses_the_normal_approximation():
 
 def fixed_alpha(result):
     """The rule that another program calls Holm: every one-sided p against alpha / (methods - 1)."""
-    return [pair.p / 2 <= result.alpha / (len(result.names) - 1) for pair in result.pairs]
+    return [
+        pair.p / 2 <= result.alpha / (len(result.names) - 1) for pair in result.pairs
+    ]
 
 
 def test_one_fixed_alpha_is_not_holm():
@@ -116,8 +148,13 @@ def test_one_fixed_alpha_is_not_holm():
     for _ in range(repeats):
         result = compare(rng.normal(size=(20, 8)) + 3 * np.eye(8)[0], list("abcdefgh"))
         alike = ["a" not in pair[:2] for pair in result.pairs]
-        mistakes["holm"] += any(pair.significant and same for pair, same in zip(result.pairs, alike))
-        mistakes["fixed"] += any(significant and same for significant, same in zip(fixed_alpha(result), alike))
+        mistakes["holm"] += any(
+            pair.significant and same for pair, same in zip(result.pairs, alike)
+        )
+        mistakes["fixed"] += any(
+            significant and same
+            for significant, same in zip(fixed_alpha(result), alike)
+        )
     assert mistakes["holm"] <= 0.05 * repeats
     assert mistakes["fixed"] >= 0.10 * repeats
 
@@ -127,7 +164,9 @@ def spectral_p(difference):
     ranks = 2 * scipy.stats.rankdata(np.abs(difference))[difference != 0].astype(float)
     seen, whole = ranks[difference[difference != 0] > 0].sum(), int(ranks.sum())
     angle = 2j * np.pi * np.arange(whole + 1) / (whole + 1)
-    chance = np.fft.fft(np.prod((1 + np.exp(np.outer(ranks, angle))) / 2, axis=0)).real / (whole + 1)
+    chance = np.fft.fft(
+        np.prod((1 + np.exp(np.outer(ranks, angle))) / 2, axis=0)
+    ).real / (whole + 1)
     return min(1.0, 2 * chance[: round(min(seen, whole - seen)) + 1].sum())
 
 
@@ -138,13 +177,22 @@ def test_fifteen_methods_on_56_published_instances():
         pytest.skip(f"{source} is absent")
     with source.open() as file:
         rows = [
-            {"k": f"k={row['k']}", "task": f"{row['backbone']} {row['dataset']}", "score": float(row["acc_percent"])}
+            {
+                "k": f"k={row['k']}",
+                "task": f"{row['backbone']} {row['dataset']}",
+                "score": float(row["acc_percent"]),
+            }
             for row in csv.DictReader(file)
         ]
     result = compare(rows, names="k", instances="task")
     assert (len(result.names), result.instances) == (15, 56)
-    scores = {name: np.array([row["score"] for row in rows if row["k"] == name]) for name in result.names}
-    assert result.friedman == pytest.approx(scipy.stats.friedmanchisquare(*scores.values()), rel=1e-9)
+    scores = {
+        name: np.array([row["score"] for row in rows if row["k"] == name])
+        for name in result.names
+    }
+    assert result.friedman == pytest.approx(
+        scipy.stats.friedmanchisquare(*scores.values()), rel=1e-9
+    )
     for pair in result.pairs:
         difference = np.round(scores[pair.first] - scores[pair.second], 6)
         assert pair.p == pytest.approx(spectral_p(difference), rel=1e-6, abs=1e-12)

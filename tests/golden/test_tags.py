@@ -11,7 +11,10 @@ from benchmarks.tags import embedded, indicator, read, with_names
 def test_goemotions(shared_folder):
     folder = shared_folder / "data" / "text" / "goemotions"
     names = (folder / "labels.txt").read_text().split()
-    (texts, labels), (questions, truth) = read(folder, "train", 4000), read(folder, "test")
+    (texts, labels), (questions, truth) = (
+        read(folder, "train", 4000),
+        read(folder, "test"),
+    )
     X, Q = embedded(texts, None, ""), embedded(questions, None, "")
     Y, T = indicator(labels, len(names)), indicator(truth, len(names))
     P, predicted = with_names(names)(X, Y, Q)

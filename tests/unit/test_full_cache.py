@@ -10,14 +10,22 @@ from imprint.core.errors import FileError
 from imprint.embeddings import write_pack
 from imprint.study import Packs
 
-resource = pytest.importorskip("resource", reason="only POSIX systems limit the size of files")
-X, Y = np.random.default_rng(0).normal(size=(36, 5)).astype(np.float32), np.repeat(np.arange(3), 12)
+resource = pytest.importorskip(
+    "resource", reason="only POSIX systems limit the size of files"
+)
+X, Y = (
+    np.random.default_rng(0).normal(size=(36, 5)).astype(np.float32),
+    np.repeat(np.arange(3), 12),
+)
 
 
 @pytest.fixture
 def room():
     """A function that limits the size of files of this process."""
-    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before, handler = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
     signal.signal(signal.SIGXFSZ, handler)
@@ -31,7 +39,9 @@ def test_a_full_disk_under_the_cache_is_one_sentence(tmp_path, room, size):
     packs = Packs(str(tmp_path), str(tmp_path / "cache"))
     room(size)
     try:
-        with pytest.raises(FileError, match=r"^Cannot write .*cache: File too large\.$"):
+        with pytest.raises(
+            FileError, match=r"^Cannot write .*cache: File too large\.$"
+        ):
             packs.open("a", "one")
     finally:
         room(10**9)

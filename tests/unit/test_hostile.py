@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 PLACE = Path(__file__).parents[1] / "hostile.py"
-ONCE_FAILED = {"tables": (75, 978)}  # Parquet files whose dictionary has fewer values than its indices say
+ONCE_FAILED = {
+    "tables": (75, 978)
+}  # Parquet files whose dictionary has fewer values than its indices say
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,9 @@ def hostile():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["models", "pictures", "tables", "arrays"])
-def test_hostile_inputs_are_answered_or_refused_in_one_sentence(hostile, kind, tmp_path, monkeypatch):
+def test_hostile_inputs_are_answered_or_refused_in_one_sentence(
+    hostile, kind, tmp_path, monkeypatch
+):
     monkeypatch.setattr(os, "fsync", os.fsync)  # `models` replaces it
     trial = hostile.KINDS[kind][0](tmp_path)
     outcomes = {trial(seed) for seed in (*range(40), *ONCE_FAILED.get(kind, ()))}

@@ -5,7 +5,9 @@ from imprint import ImprintClassifier, recipe, recipes
 from imprint.method import Method
 
 
-@pytest.mark.parametrize("name", ["kernel", "qi2018", "hosoda2024", "janson2022", "imprint2025", "oracle"])
+@pytest.mark.parametrize(
+    "name", ["kernel", "qi2018", "hosoda2024", "janson2022", "imprint2025", "oracle"]
+)
 def test_recipes_are_classifiers_with_a_source(name):
     clf = recipe(name, random_state=4)
     assert isinstance(clf, ImprintClassifier)
@@ -20,7 +22,13 @@ def test_recipes_are_classifiers_with_a_source(name):
 def test_every_part_is_a_component_of_its_family():
     for name in recipes.names():
         Method.of(**recipes.describe(name).parts())
-    published = dict(norm_pre="l2", generator="kmeans(k=20)", norm_post="l2", norm_inf="l2", aggregator="max")
+    published = dict(
+        norm_pre="l2",
+        generator="kmeans(k=20)",
+        norm_post="l2",
+        norm_inf="l2",
+        aggregator="max",
+    )
     assert recipes.describe("imprint2025").parts() == published
 
 

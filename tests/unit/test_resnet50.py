@@ -19,10 +19,16 @@ def benchmarks(monkeypatch):
 def test_pictures_are_enlarged_as_pillow_does_bit_for_bit(side):
     from resnet50_full import SIZE, enlarged, enlargement
 
-    pictures = np.random.default_rng(0).integers(0, 256, (20, side, side), dtype=np.uint8)
+    pictures = np.random.default_rng(0).integers(
+        0, 256, (20, side, side), dtype=np.uint8
+    )
     found = enlarged(torch.from_numpy(pictures), enlargement(side)).numpy()
     for picture, ours in zip(pictures, found):
-        pillow = Image.fromarray(picture).convert("RGB").resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+        pillow = (
+            Image.fromarray(picture)
+            .convert("RGB")
+            .resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+        )
         assert np.array_equal(ours.transpose(1, 2, 0), np.asarray(pillow))
 
 
@@ -31,13 +37,26 @@ def test_a_convolution_holds_the_normalisation_behind_it_and_takes_rgb(tmp_path)
 
     rng = np.random.default_rng(0)
     shapes = {"conv1/kernel": (7, 7, 3, 4), "conv1/bias": (4,)}
-    shapes |= {f"bn_conv1/{part}": (4,) for part in ("gamma", "beta", "moving_mean", "moving_variance")}
-    tensors = {name: rng.uniform(0.5, 2, shape).astype("<f4") for name, shape in shapes.items()}
+    shapes |= {
+        f"bn_conv1/{part}": (4,)
+        for part in ("gamma", "beta", "moving_mean", "moving_variance")
+    }
+    tensors = {
+        name: rng.uniform(0.5, 2, shape).astype("<f4") for name, shape in shapes.items()
+    }
     content = b"".join(t.tobytes() for t in tensors.values())
-    for i, part in enumerate((content[:1000], content[1000:])):  # a tensor may span two shards
+    for i, part in enumerate(
+        (content[:1000], content[1000:])
+    ):  # a tensor may span two shards
         (tmp_path / f"shard{i}").write_bytes(part)
-    weights = [{"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in shapes.items()]
-    layers = [{"config": {"name": "conv1"}}, {"config": {"name": "bn_conv1", "epsilon": 0.01}}]
+    weights = [
+        {"name": name, "shape": list(shape), "dtype": "float32"}
+        for name, shape in shapes.items()
+    ]
+    layers = [
+        {"config": {"name": "conv1"}},
+        {"config": {"name": "bn_conv1", "epsilon": 0.01}},
+    ]
     model = {
         "modelTopology": {"model_config": {"config": {"layers": layers}}},
         "weightsManifest": [{"paths": ["shard0", "shard1"], "weights": weights}],
@@ -46,8 +65,18 @@ def test_a_convolution_holds_the_normalisation_behind_it_and_takes_rgb(tmp_path)
 
     rgb = torch.from_numpy(rng.normal(size=(2, 3, 9, 9)))
     by = {name: torch.from_numpy(t.astype(np.float64)) for name, t in tensors.items()}
-    plain = torch.nn.functional.conv2d(rgb.flip(1), by["conv1/kernel"].permute(3, 2, 0, 1), by["conv1/bias"])
+    plain = torch.nn.functional.conv2d(
+        rgb.flip(1), by["conv1/kernel"].permute(3, 2, 0, 1), by["conv1/bias"]
+    )
     moments = (by["bn_conv1/moving_mean"], by["bn_conv1/moving_variance"])
-    want = torch.nn.functional.batch_norm(plain, *moments, by["bn_conv1/gamma"], by["bn_conv1/beta"], eps=0.01)
-    found = {name: torch.from_numpy(np.ascontiguousarray(t)) for name, t in folded(tmp_path).items()}
-    torch.testing.assert_close(torch.nn.functional.conv2d(rgb, found["conv1/kernel"], found["conv1/bias"]), want)
+    want = torch.nn.functional.batch_norm(
+        plain, *moments, by["bn_conv1/gamma"], by["bn_conv1/beta"], eps=0.01
+    )
+    found = {
+        name: torch.from_numpy(np.ascontiguousarray(t))
+        for name, t in folded(tmp_path).items()
+    }
+    torch.testing.assert_close(
+        torch.nn.functional.conv2d(rgb, found["conv1/kernel"], found["conv1/bias"]),
+        want,
+    )

@@ -7,7 +7,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_claim_names_an_existing_test():
-    promises = [line for line in (ROOT / "SECURITY.md").read_text().splitlines() if line.startswith("| ")]
+    promises = [
+        line
+        for line in (ROOT / "SECURITY.md").read_text().splitlines()
+        if line.startswith("| ")
+    ]
     rows = [line for line in promises if not line.startswith("| promise |")]
     assert len(rows) >= 15
     for row in rows:

@@ -1,4 +1,6 @@
-"""Active learning: which rows of an unlabelled pool to label next. Drift: when inputs look unlike the training data."""
+"""Active learning: which rows of an unlabelled pool to label next. Drift: when inputs
+look unlike the training data.
+"""
 
 from imprint.active.suggestions import Suggestions, suggest
 

@@ -1,9 +1,11 @@
-"""Drift: a test martingale of conformal p-values, and the inputs that are the evidence against the training data.
+"""Drift: a test martingale of conformal p-values, and the inputs that are the evidence
+against the training data.
 
-While inputs are exchangeable with the training data, their p-values are uniform, and the capital of a gambler who bets
-against that is a non-negative supermartingale that starts at 1: with probability 0.95 it never reaches 20 (Ville). The
-gambler bets on small p-values only, since inputs that look more familiar than the training data are no reason for
-concern.
+While inputs are exchangeable with the training data, their p-values are uniform, and
+the capital of a gambler who bets against that is a non-negative supermartingale that
+starts at 1: with probability 0.95 it never reaches 20 (Ville). The gambler bets on
+small p-values only, since inputs that look more familiar than the training data are no
+reason for concern.
 """
 
 from bisect import bisect_right, insort
@@ -16,21 +18,34 @@ import numpy as np
 from imprint.calibration import Calibration
 from imprint.head import Decider
 
-EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])  # power bets e p^(e - 1) (Vovk); the exponent 1 does not bet
-SWITCH = 0.001  # share of the capital that all bets share equally before each input, so that late changes are detected
-LEVELS = (20, 100)  # evidence at which an alarm is given: the minimum odds, to one, against the training data
+# power bets e p^(e - 1) (Vovk); the exponent 1 does not bet
+EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])
+# share of the capital that all bets share equally before each input, so that late
+# changes are detected
+SWITCH = 0.001
+# evidence at which an alarm is given: the minimum odds, to one, against the training
+# data
+LEVELS = (20, 100)
 REMEMBERED = 500  # inputs that are remembered, to show the evidence
 EXTENDED = 10_000  # inputs by which the reference rows of the calibration are extended
 
 
 def spoken_time(seconds: float) -> str:
-    """A time for users: the weekday and the hour within the last six days, otherwise the date."""
+    """A time for users: the weekday and the hour within the last six days, otherwise
+    the date.
+    """
     then = datetime.fromtimestamp(seconds)
-    return f"{then:%A %H:%M}" if datetime.now() - then < timedelta(days=6) else f"{then:%Y-%m-%d}"
+    return (
+        f"{then:%A %H:%M}"
+        if datetime.now() - then < timedelta(days=6)
+        else f"{then:%Y-%m-%d}"
+    )
 
 
 class Unfamiliar(NamedTuple):
-    """One input of a suspicious stretch: its p-value, its name, its time, and how to show it."""
+    """One input of a suspicious stretch: its p-value, its name, its time, and how to
+    show it.
+    """
 
     known: float
     name: str
@@ -39,7 +54,9 @@ class Unfamiliar(NamedTuple):
 
 
 class DriftMonitor:
-    """Evidence that inputs look unlike the training data, updated with the p-value (`known`) of every input."""
+    """Evidence that inputs look unlike the training data, updated with the p-value
+    (`known`) of every input.
+    """
 
     def __init__(self, reference: int):
         self.reference, self.inputs = reference, 0
@@ -53,7 +70,8 @@ class DriftMonitor:
     def of(cls, head: Decider) -> "DriftMonitor | None":
         """A monitor for a model with one label per input; None if it is not calibrated.
 
-        The reference rows are those of the calibration; rows that represent several count by their effective number.
+        The reference rows are those of the calibration; rows that represent several
+        count by their effective number.
         """
         calibration = head.calibration if head.calibrated else None
         if not isinstance(calibration, Calibration):
@@ -61,17 +79,22 @@ class DriftMonitor:
         weights = np.diff(calibration.below)
         return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
 
-    def observe(self, p_value: float, name: str, when: str = "", preview: str = "") -> str | None:
-        """Take one input into account. Returns the sentence of an alarm when the evidence first reaches a level.
+    def observe(
+        self, p_value: float, name: str, when: str = "", preview: str = ""
+    ) -> str | None:
+        """Take one input into account. Returns the sentence of an alarm when the
+        evidence first reaches a level.
 
-        `when` is the time of the input for users; without it, an alarm names the input. `preview` is kept for them.
+        `when` is the time of the input for users; without it, an alarm names the input.
+        `preview` is kept for them.
         """
         p = self._conformal(p_value)
         self.inputs += 1
         odds = EXPONENTS * p ** (EXPONENTS - 1)
         mixed = (1 - SWITCH) * self._capital + SWITCH * self._capital.mean()
         self._capital = np.minimum(mixed * odds, 1e200)
-        if self._rise == 0 and not self._level:  # an alarm keeps the beginning that it states
+        # an alarm keeps the beginning that it states
+        if self._rise == 0 and not self._level:
             self._since = when or name
             self._stretch.clear()
         self._rise = max(0.0, self._rise + float(np.log(odds.mean())))
@@ -84,16 +107,23 @@ class DriftMonitor:
 
     @property
     def evidence(self) -> float:
-        """The capital: at least 20 in at most 5 % of all streams that are exchangeable with the training data."""
+        """The capital: at least 20 in at most 5 % of all streams that are exchangeable
+        with the training data.
+        """
         return float(self._capital.sum())
 
     @property
     def alarm(self) -> str | None:
-        """The sentence of the alarm, which stays until `DriftMonitor` starts again; None below 1:20."""
+        """The sentence of the alarm, which stays until `DriftMonitor` starts again;
+        None below 1:20.
+        """
         if not self._level:
             return None
         odds = LEVELS[self._level - 1]
-        return f"inputs since {self._since} look unlike the training data (evidence 1:{odds})"
+        return (
+            f"inputs since {self._since} look unlike the training data (evidence"
+            f" 1:{odds})"
+        )
 
     @property
     def unfamiliar(self) -> list[Unfamiliar]:
@@ -101,12 +131,15 @@ class DriftMonitor:
         return sorted(self._stretch, key=lambda one: one.known)
 
     def _conformal(self, p_value: float) -> float:
-        """The p-value among the reference rows and the inputs so far, which makes p-values independent.
+        """The p-value among the reference rows and the inputs so far, which makes
+        p-values independent.
 
-        `known` compares every input with the same rows; over thousands of inputs their sampling error would count as
-        evidence.
+        `known` compares every input with the same rows; over thousands of inputs their
+        sampling error would count as evidence.
         """
-        below = max(0.0, p_value * (self.reference + 1) - 1) + bisect_right(self._seen, p_value)
+        below = max(0.0, p_value * (self.reference + 1) - 1) + bisect_right(
+            self._seen, p_value
+        )
         total = self.reference + len(self._seen) + 1
         if len(self._seen) < EXTENDED:
             insort(self._seen, p_value)

@@ -12,17 +12,22 @@ from imprint.kernels.rows import squared_distances
 
 
 class Change(NamedTuple):
-    """How the classes of a model differ from those of an earlier one; a class with more rows is removed and added."""
+    """How the classes of a model differ from those of an earlier one; a class with more
+    rows is removed and added.
+    """
 
     prepared: Any  # the result of `prepare` for the earlier model
     removed: Array  # the indices of the classes of the earlier model that were removed
-    added: Proxies | None  # the proxies of new classes; their labels are indices into all present classes
+    # the proxies of new classes; their labels are indices into all present classes
+    added: Proxies | None
     labels: Array  # (p,) of all present proxies
     mass: Array  # (p,) of all present proxies
 
 
 class Facts(NamedTuple):
-    """What another program needs, next to the proxies, to classify normalised embeddings without this library."""
+    """What another program needs, next to the proxies, to classify normalised
+    embeddings without this library.
+    """
 
     use: str  # the decision rule, in words
     numbers: dict[str, float] = {}  # noqa: RUF012 - a tuple's default, never changed
@@ -31,34 +36,52 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Component):
-    """Computes one score per class from queries and proxies. The largest score wins; on a tie, the first class."""
+    """Computes one score per class from queries and proxies. The largest score wins; on
+    a tie, the first class.
+    """
 
     family: ClassVar[str] = "imprint.aggregators"
-    needs_points: ClassVar[bool] = False  # whether proxies must be points of the embedding space
-    takes_tensors: ClassVar[bool] = False  # whether `prepare` takes weights as a torch tensor, on its device
+    # whether proxies must be points of the embedding space
+    needs_points: ClassVar[bool] = False
+    # whether `prepare` takes weights as a torch tensor, on its device
+    takes_tensors: ClassVar[bool] = False
     measure: ClassVar[str] = "distance"
-    """The meaning of `evidence`: a `distance` (smaller is nearer), a `similarity`, or a signed `weight`."""
+    """The meaning of `evidence`: a `distance` (smaller is nearer), a `similarity`, or a
+    signed `weight`.
+    """
     temperature_deviation: ClassVar[float] = 1.0
-    """The prior standard deviation of the logarithm of the temperature that calibrates `probabilities`."""
+    """The prior standard deviation of the logarithm of the temperature that calibrates
+    `probabilities`.
+    """
     layout: ClassVar[Layout] = {}  # the arrays of `sums`, checked in files
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
-        """Statistics of training rows, given normalised as for the generator (X) and as queries (Q).
+        """Statistics of training rows, given normalised as for the generator (X) and as
+        queries (Q).
 
-        `merge` joins the statistics of parts of a class, and of classes, in any grouping.
+        `merge` joins the statistics of parts of a class, and of classes, in any
+        grouping.
         """
         return {}
 
     def merge(self, parts: Sequence[State]) -> State:
-        """The statistics of all rows from those of disjoint parts; by default the sum."""
-        return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
+        """The statistics of all rows from those of disjoint parts; by default the
+        sum.
+        """
+        return {
+            name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]
+        }
 
     def prepare(self, proxies: Proxies, sums: State) -> Any:
-        """Everything that `scores` needs and that does not depend on queries, computed once; by default the proxies."""
+        """Everything that `scores` needs and that does not depend on queries, computed
+        once; by default the proxies.
+        """
         return proxies
 
     def update(self, change: Change, sums: State) -> Any | None:
-        """The result of `prepare` from that of an earlier model; None if `prepare` is as fast."""
+        """The result of `prepare` from that of an earlier model; None if `prepare` is
+        as fast.
+        """
         return None
 
     @abstractmethod
@@ -67,24 +90,38 @@ class Aggregator(Component):
 
     @abstractmethod
     def probabilities(self, S: Array, prepared: Any) -> Array:
-        """Scores as probabilities, which sum to one and keep the order.  # (q, n_classes)"""
+        """Scores as probabilities, which sum to one and keep the order.  # (q,
+        n_classes)
+        """
 
     def doubt(self, Q: Array, prepared: Any) -> Array | None:
-        """How little the proxies determine the scores of each query, from 0 to 1; None: not available.  # (q,)"""
+        """How little the proxies determine the scores of each query, from 0 to 1; None:
+        not available.  # (q,)
+        """
         return None
 
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
-        """The contribution of each proxy to the score of class `winner` for one query; see `measure`.  # (p,)"""
+        """The contribution of each proxy to the score of class `winner` for one query;
+        see `measure`.  # (p,)
+        """
         return squared_distances(proxies.weights, q) ** 0.5
 
     def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
         """The contents of an exported file of arrays; None: not exportable."""
         return None
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> tuple[str, str] | None:
-        """The names of the scores and probabilities of queries `x` in an ONNX graph `g`; None: not exportable."""
+    def graph(
+        self, g: Any, x: str, proxies: Proxies, prepared: Any
+    ) -> tuple[str, str] | None:
+        """The names of the scores and probabilities of queries `x` in an ONNX graph
+        `g`; None: not exportable.
+        """
         return None
 
-    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> str | None:
-        """The name of the doubt of queries `x` in an ONNX graph `g` that has `graph`; None: not exportable."""
+    def graph_doubt(
+        self, g: Any, x: str, proxies: Proxies, prepared: Any
+    ) -> str | None:
+        """The name of the doubt of queries `x` in an ONNX graph `g` that has `graph`;
+        None: not exportable.
+        """
         return None

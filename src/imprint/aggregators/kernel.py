@@ -13,19 +13,35 @@ from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
-from imprint.gaussian_process.posterior import Posterior, add_classes, remove_classes, solve
-from imprint.gaussian_process.scale import differ, is_updated, merge_moments, moments, scale_for, variance
+from imprint.gaussian_process.posterior import (
+    Posterior,
+    add_classes,
+    remove_classes,
+    solve,
+)
+from imprint.gaussian_process.scale import (
+    differ,
+    is_updated,
+    merge_moments,
+    moments,
+    scale_for,
+    variance,
+)
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.scores import softmax
 
-MAX_EXACT_PROXIES = 24_576  # of a system that the CPU solves whole: 2.4 GB, under two minutes on two cores
+# of a system that the CPU solves whole: 2.4 GB, under two minutes on two cores
+MAX_EXACT_PROXIES = 24_576
 MAX_EXACT_COEFFICIENTS = 2**27  # of such a system
 MAX_EXACT_MULTIPLICATIONS = 2**39  # to solve it for the coefficients of all classes
-MAX_NYSTROEM_CLASSES = 340  # of a larger system solved through centres; with more, each query solves a small system
-MAX_MEMORY = 2**32  # bytes of coefficients and factors of a system solved through centres
+# of a larger system solved through centres; with more, each query solves a small system
+MAX_NYSTROEM_CLASSES = 340
+# bytes of coefficients and factors of a system solved through centres
+MAX_MEMORY = 2**32
 MAX_MULTIPLICATIONS = 2**48  # to solve it: about an hour on two cores
-MAX_DOUBT_PROXIES = 2048  # of a model whose doubt is exported, as a square matrix of float64
+# of a model whose doubt is exported, as a square matrix of float64
+MAX_DOUBT_PROXIES = 2048
 MAX_ROWS_PER_PROXY = 4  # that count for `balance`
 MIN_VARIANCE = 1e-280  # below, squared distances underflow
 
@@ -39,12 +55,16 @@ class SolvedKernel(NamedTuple):
 
     @property
     def centres(self) -> Array | slice:
-        """The indices of the proxies that have coefficients: all, or the centres of a system with too many proxies."""
+        """The indices of the proxies that have coefficients: all, or the centres of a
+        system with too many proxies.
+        """
         return self.system.rows if isinstance(self.system, Nystroem) else slice(None)
 
     @property
     def coefficients(self) -> Array:
-        """The coefficients of the scores, one row for each of `centres`.  # (p, classes)"""
+        """The coefficients of the scores, one row for each of `centres`.  # (p,
+        classes)
+        """
         return self.system.coefficients * self.class_weights
 
 
@@ -52,29 +72,46 @@ class SolvedKernel(NamedTuple):
 class Kernel(Aggregator):
     """Kernel ridge regression on the proxies, the posterior mean of a Gaussian process.
 
-    Proxy w_i observes its class with a noise that falls with its mass m_i and grows with its spread v_i. With
-    K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m_i + spread v_i / s) and one-hot labels Y, the scores of a
-    query q are k(q) A, where A = (K + N)^-1 Y and s is twice the variance of all training rows. With the generator
-    `all` this is kernel ridge regression on the rows. The posterior standard deviation is the doubt.
+    Proxy w_i observes its class with a noise that falls with its mass m_i and grows
+    with its spread v_i. With K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m_i
+    + spread v_i / s) and one-hot labels Y, the scores of a query q are k(q) A, where A
+    = (K + N)^-1 Y and s is twice the variance of all training rows. With the generator
+    `all` this is kernel ridge regression on the rows. The posterior standard deviation
+    is the doubt.
 
-    Above 4,096 proxies, s is rounded to powers of 2^(1/4), so that adding or removing a class updates the solution.
-    Above 24,576 proxies, the system is solved through a subset of them, the `centres` (Nystroem, FALKON). With very
-    many classes, each query instead solves a system of about 256 proxies, those of the classes with the nearest means.
-    On a GPU the system is solved whole while its factor fits into half of the free memory.
+    Above 4,096 proxies, s is rounded to powers of 2^(1/4), so that adding or removing a
+    class updates the solution. Above 24,576 proxies, the system is solved through a
+    subset of them, the `centres` (Nystroem, FALKON). With very many classes, each query
+    instead solves a system of about 256 proxies, those of the classes with the nearest
+    means. On a GPU the system is solved whole while its factor fits into half of the
+    free memory.
 
-    Classes with few rows would seldom win against classes with many. The scores of a class of n rows are therefore
-    multiplied by (mean of n over classes / n)^balance, which is 1 for classes of equal size. n is the mass of the
-    proxies of the class, and at most four times the largest number of proxies of a class.
+    Classes with few rows would seldom win against classes with many. The scores of a
+    class of n rows are therefore multiplied by (mean of n over classes / n)^balance,
+    which is 1 for classes of equal size. n is the mass of the proxies of the class, and
+    at most four times the largest number of proxies of a class.
 
-    Probabilities are the softmax of the scores divided by `temperature`; `calibrate` calibrates them.
+    Probabilities are the softmax of the scores divided by `temperature`; `calibrate`
+    calibrates them.
     """
 
     gamma: float = param(1.0, "how fast similarity falls with squared distance", gt=0)
     noise: float = param(0.1, "noise variance of a proxy that represents one row", gt=0)
     spread: float = param(0.2, "noise variance added per unit of spread", ge=0)
-    balance: float = param(0.35, "exponent that raises the scores of classes with few rows; 0 for none", ge=0)
-    temperature: float = param(0.12, "divides the scores before the softmax", gt=0, detail=True)
-    centres: int = param(4096, "maximum number of centres where there are too many proxies", ge=1, detail=True)
+    balance: float = param(
+        0.35,
+        "exponent that raises the scores of classes with few rows; 0 for none",
+        ge=0,
+    )
+    temperature: float = param(
+        0.12, "divides the scores before the softmax", gt=0, detail=True
+    )
+    centres: int = param(
+        4096,
+        "maximum number of centres where there are too many proxies",
+        ge=1,
+        detail=True,
+    )
     needs_points = True
     takes_tensors = True
     measure = "weight"
@@ -85,7 +122,8 @@ class Kernel(Aggregator):
         "scatter": Entry("1", minimum=0, instead_of="square"),
         "rows": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
         "total": Entry("d", instead_of="mean"),  # in earlier files: the sum of rows
-        "square": Entry("1", minimum=0, instead_of="scatter"),  # and of their squared lengths
+        # and of their squared lengths
+        "square": Entry("1", minimum=0, instead_of="scatter"),
     }
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
@@ -94,15 +132,28 @@ class Kernel(Aggregator):
     def merge(self, parts: Sequence[State]) -> State:
         return merge_moments(parts)
 
-    def prepare(self, proxies: Proxies, sums: State, targets: Array | None = None) -> SolvedKernel:
-        """The solved system. With `targets` (p, labels), it scores labels instead of classes, without `balance`."""
+    def prepare(
+        self, proxies: Proxies, sums: State, targets: Array | None = None
+    ) -> SolvedKernel:
+        """The solved system. With `targets` (p, labels), it scores labels instead of
+        classes, without `balance`.
+        """
         s = scale_for(sums, len(proxies.labels))
         noise = self.noise_of(proxies, s)
         underflow = variance(sums) < MIN_VARIANCE and differ(proxies.weights)
-        if underflow or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
-            rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
+        if underflow or not (
+            np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf
+        ):
+            rule = (
+                "the squares of the rows overflow or underflow; scale them or use"
+                " norm_pre='l2'"
+            )
             raise ParameterError(f"{self}: {rule}.")
-        weights = class_weights(proxies, self.balance) if targets is None else np.ones(targets.shape[1])
+        weights = (
+            class_weights(proxies, self.balance)
+            if targets is None
+            else np.ones(targets.shape[1])
+        )
         problem = proxies.weights, proxies.labels, noise, self.gamma / s
         with self._solving():
             if _is_exact(proxies.weights, len(proxies.labels), len(weights)):
@@ -115,10 +166,16 @@ class Kernel(Aggregator):
         return SolvedKernel(system, s, weights)
 
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
-        """The updated solution, if the earlier one is exact, on the same device and has the same s; else None."""
+        """The updated solution, if the earlier one is exact, on the same device and has
+        the same s; else None.
+        """
         system, s = change.prepared.system, change.prepared.scale
         count, new = len(change.labels), change.added
-        if not isinstance(system, Posterior) or s != scale_for(sums, count) or not is_updated(count):
+        if (
+            not isinstance(system, Posterior)
+            or s != scale_for(sums, count)
+            or not is_updated(count)
+        ):
             return None
         moved = new is not None and new.weights.device != system.weights.device
         if moved or not _is_exact(system.weights, count, int(change.labels[-1]) + 1):
@@ -127,17 +184,24 @@ class Kernel(Aggregator):
             if len(change.removed):
                 system = remove_classes(system, change.removed)
             if new is not None:
-                system = add_classes(system, new.weights, new.labels, self.noise_of(new, s))
+                system = add_classes(
+                    system, new.weights, new.labels, self.noise_of(new, s)
+                )
         return SolvedKernel(system, s, class_weights(change, self.balance))
 
     @contextmanager
     def _solving(self) -> Iterator[None]:
-        """Use one BLAS thread, and report a system that is singular in floating point."""
+        """Use one BLAS thread, and report a system that is singular in floating
+        point.
+        """
         try:
             with one_blas_thread():
                 yield
         except np.linalg.LinAlgError:
-            raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
+            raise ParameterError(
+                f"{self}: proxies lie too close together for this noise; use a larger"
+                " one."
+            ) from None
 
     def noise_of(self, proxies: Proxies, s: float) -> Array:
         """The noise variance of each proxy.  # (p,)"""
@@ -146,14 +210,19 @@ class Kernel(Aggregator):
     def _check_size(self, count: int, n_classes: int) -> None:
         """Refuse a system that would take too much memory or time."""
         centres = min(self.centres, count)
-        size, products = 4 * n_classes * centres + 32 * centres**2, 4 * count * centres**2
+        size, products = (
+            4 * n_classes * centres + 32 * centres**2,
+            4 * count * centres**2,
+        )
         limit = min(MAX_MEMORY, (physical_memory() or 2 * MAX_MEMORY) // 2)
         if size > limit or products > MAX_MULTIPLICATIONS:
             raise ParameterError(
-                f"{self}: {count:,} proxies of {n_classes:,} classes through {centres:,} centres need "
-                f"{size / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and {products:.1e} multiplications (at most "
-                f"{MAX_MULTIPLICATIONS:.1e}); use fewer centres, such as kernel(centres={max(1, centres // 4)}), fewer "
-                "proxies, or --recipe imprint2025."
+                f"{self}: {count:,} proxies of {n_classes:,} classes through"
+                f" {centres:,} centres need {size / 2**30:.1f} GiB (at most"
+                f" {limit / 2**30:.1f}) and {products:.1e} multiplications (at most"
+                f" {MAX_MULTIPLICATIONS:.1e}); use fewer centres, such as"
+                f" kernel(centres={max(1, centres // 4)}), fewer proxies, or --recipe"
+                " imprint2025."
             )
 
     def scores(self, Q: Array, prepared: SolvedKernel) -> Array:
@@ -166,9 +235,13 @@ class Kernel(Aggregator):
     def doubt(self, Q: Array, prepared: SolvedKernel) -> Array | None:
         return prepared.system.doubt(Q)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: SolvedKernel, winner: int) -> Array:
+    def evidence(
+        self, q: Array, proxies: Proxies, prepared: SolvedKernel, winner: int
+    ) -> Array:
         contributions = np.zeros(len(proxies.labels))
-        contributions[prepared.centres] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
+        contributions[prepared.centres] = prepared.system.contributions(
+            q[None, :], np.array([winner])
+        )[0]
         return contributions * prepared.class_weights[winner]
 
     def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts | None:
@@ -178,48 +251,74 @@ class Kernel(Aggregator):
         coefficients = np.zeros((len(proxies.labels), len(prepared.class_weights)))
         coefficients[prepared.centres] = prepared.coefficients
         return Facts(
-            f"With k_i = exp(-{rate!r} |q - w_i|^2) for every row w_i of the weights, the scores are k times the "
-            f"coefficients; the largest wins. Probabilities are the softmax of the scores over {self.temperature!r}.",
+            f"With k_i = exp(-{rate!r} |q - w_i|^2) for every row w_i of the weights,"
+            " the scores are k times the coefficients; the largest wins. Probabilities"
+            f" are the softmax of the scores over {self.temperature!r}.",
             {"rate": rate, "scale": self.temperature},
             {"coefficients": coefficients},
         )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str] | None:
+    def graph(
+        self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel
+    ) -> tuple[str, str] | None:
         if isinstance(prepared.system, LocalProcess):
             return None
         dtype, double = proxies.weights.dtype, np.float64
         k = self._graph_kernel(g, x, proxies.weights[prepared.centres], prepared)
         S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
-        P = g.add("Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1)
+        P = g.add(
+            "Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1
+        )
         return g.cast(S, dtype), g.cast(P, dtype)
 
-    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> str | None:
+    def graph_doubt(
+        self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel
+    ) -> str | None:
         """The square root of 1 - |L^-1 k(q)|^2, where K + N = L L^T."""
         system = prepared.system
-        if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > MAX_DOUBT_PROXIES:
+        if (
+            not isinstance(system, Posterior)
+            or len(system.removed_rows)
+            or len(system.weights) > MAX_DOUBT_PROXIES
+        ):
             return None
         k = self._graph_kernel(g, x, to_numpy(system.weights), prepared)
-        inverse_factor = to_numpy(system.factor.forward(like(np.eye(len(system.weights)), system.weights)))  # L^-T
-        explained = g.reduce("ReduceSumSquare", g.add("MatMul", k, g.constant(inverse_factor, np.float64)), 1)
+        # L^-T
+        inverse_factor = to_numpy(
+            system.factor.forward(like(np.eye(len(system.weights)), system.weights))
+        )
+        explained = g.reduce(
+            "ReduceSumSquare",
+            g.add("MatMul", k, g.constant(inverse_factor, np.float64)),
+            1,
+        )
         variance = g.add("Sub", g.constant(1, np.float64), explained)
         return str(g.add("Sqrt", g.add("Max", variance, g.constant(0, np.float64))))
 
-    def _graph_kernel(self, g: Any, x: str, weights: Array, prepared: SolvedKernel) -> str:
+    def _graph_kernel(
+        self, g: Any, x: str, weights: Array, prepared: SolvedKernel
+    ) -> str:
         """The kernels of queries and proxies, exp(-rate |q - w|^2).  # (n, p)"""
         double, rate = np.float64, self.gamma / prepared.scale
         centre = to_numpy(prepared.system.centre).astype(double)
         W = weights.astype(double) - centre
         q = g.add("Sub", g.cast(x, double), g.constant(centre, double))
         cross = g.add("Gemm", q, g.constant(2 * rate * W, double), transB=1)
-        squares = g.add("Mul", g.reduce("ReduceSumSquare", q, 1, keep=True), g.constant(rate, double))
+        squares = g.add(
+            "Mul",
+            g.reduce("ReduceSumSquare", q, 1, keep=True),
+            g.constant(rate, double),
+        )
         lengths = g.constant(rate * squared_norms(W), double)
         return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths)))
 
 
 def class_weights(proxies: Proxies | Change, balance: float) -> Array:
-    """(mean of n over classes / n)^balance for the rows n of each class; 1 for classes of equal size.  # (classes,)
+    """(mean of n over classes / n)^balance for the rows n of each class; 1 for classes
+    of equal size.  # (classes,)
 
-    Rows beyond four times the largest number of proxies of a class hardly raise its scores and do not count.
+    Rows beyond four times the largest number of proxies of a class hardly raise its
+    scores and do not count.
     """
     counts = np.bincount(proxies.labels)
     rows = np.add.reduceat(proxies.mass, np.cumsum(counts) - counts)
@@ -228,10 +327,18 @@ def class_weights(proxies: Proxies | Change, balance: float) -> Array:
 
 
 def _is_exact(weights: Any, count: int, n_classes: int) -> bool:
-    """Whether the whole system is solved: it fits into half of the free memory of a GPU, or the limits of the CPU."""
+    """Whether the whole system is solved: it fits into half of the free memory of a
+    GPU, or the limits of the CPU.
+    """
     if on_gpu(weights):
         import torch
 
-        return 4 * count**2 + 24 * count * n_classes <= torch.cuda.mem_get_info(weights.device)[0] // 2
-    few_classes = count * n_classes <= MAX_EXACT_COEFFICIENTS and count**2 * n_classes <= MAX_EXACT_MULTIPLICATIONS
+        return (
+            4 * count**2 + 24 * count * n_classes
+            <= torch.cuda.mem_get_info(weights.device)[0] // 2
+        )
+    few_classes = (
+        count * n_classes <= MAX_EXACT_COEFFICIENTS
+        and count**2 * n_classes <= MAX_EXACT_MULTIPLICATIONS
+    )
     return count <= MAX_EXACT_PROXIES and few_classes

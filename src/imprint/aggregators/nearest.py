@@ -4,7 +4,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.core.arrays import Array, DeviceCopies, Proxies, State, cast_like, like, rows_at
+from imprint.core.arrays import (
+    Array,
+    DeviceCopies,
+    Proxies,
+    State,
+    cast_like,
+    like,
+    rows_at,
+)
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.kernels.neighbours import METRICS, nearest
@@ -27,83 +35,176 @@ class VotingProxies(NamedTuple):
 class Nearest(Aggregator):
     """k-nearest neighbours: the m proxies nearest to the query vote for their classes.
 
-    A vote counts 1 / (distance + 1e-10), and scores are shares of the votes. With `weighting="uniform"` each vote
-    counts one; on a tie, the class with the nearest proxy wins.
+    A vote counts 1 / (distance + 1e-10), and scores are shares of the votes. With
+    `weighting="uniform"` each vote counts one; on a tie, the class with the nearest
+    proxy wins.
     """
 
     m: int = param(5, "number of neighbours that vote", ge=1)
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
-    weighting: str = param("distance", "weight of a vote", choices=("distance", "uniform"), detail=True)
+    weighting: str = param(
+        "distance", "weight of a vote", choices=("distance", "uniform"), detail=True
+    )
 
     def prepare(self, proxies: Proxies, sums: State) -> VotingProxies:
         if self.m > len(proxies.labels):
-            raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
+            raise ParameterError(
+                f"{self}: m must not exceed the {len(proxies.labels)} proxies."
+            )
         centre = column_means(proxies.weights)[None, :]
-        radius = float(nearest(centre, proxies.weights, len(proxies.weights), self.metric)[0].mean())
-        return VotingProxies(DeviceCopies(proxies.weights), proxies.labels, proxies.n_classes, radius)
+        radius = float(
+            nearest(centre, proxies.weights, len(proxies.weights), self.metric)[
+                0
+            ].mean()
+        )
+        return VotingProxies(
+            DeviceCopies(proxies.weights), proxies.labels, proxies.n_classes, radius
+        )
 
     def scores(self, Q: Any, prepared: VotingProxies) -> Any:
-        distances, indices = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)
-        labels, C = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
-        votes = uniform_votes(labels, C) if self.weighting == "uniform" else distance_votes(distances.T, labels, C)
+        distances, indices = nearest(
+            Q, prepared.copies.on_device_of(Q), self.m, self.metric
+        )
+        labels, C = (
+            rows_at(like(prepared.labels, indices), indices.T),
+            prepared.n_classes,
+        )
+        votes = (
+            uniform_votes(labels, C)
+            if self.weighting == "uniform"
+            else distance_votes(distances.T, labels, C)
+        )
         return cast_like(votes.T, Q)
 
     def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":
-            S = (S * self.m + 1e-3) // 1  # numbers of votes, without the fractions that break ties
+            # numbers of votes, without the fractions that break ties
+            S = (S * self.m + 1e-3) // 1
         S = double(S)
         return S / S.sum(axis=1, keepdims=True)
 
     def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
-        """d / (d + r), with the mean distance d of the voting proxies and the mean distance r of all to their mean."""
-        mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(axis=1)
+        """d / (d + r), with the mean distance d of the voting proxies and the mean
+        distance r of all to their mean.
+        """
+        mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(
+            axis=1
+        )
         return cast_like(mean / (mean + max(prepared.radius, MIN_RADIUS)), Q)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:
-        distances, order = nearest(q[None, :], proxies.weights, len(proxies.weights), self.metric)
+    def evidence(
+        self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int
+    ) -> Array:
+        distances, order = nearest(
+            q[None, :], proxies.weights, len(proxies.weights), self.metric
+        )
         return np.asarray(distances[0, np.argsort(order[0])], dtype=np.float64)
 
     def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts:
         by_distance = self.weighting == "distance"
-        vote = "the inverse of its distance" if by_distance else "one, and of equal counts the nearest proxy decides"
-        return Facts(f"The {self.m} proxies nearest by {self.metric} distance vote for their classes: {vote}.")
+        vote = (
+            "the inverse of its distance"
+            if by_distance
+            else "one, and of equal counts the nearest proxy decides"
+        )
+        return Facts(
+            f"The {self.m} proxies nearest by {self.metric} distance vote for their"
+            f" classes: {vote}."
+        )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> tuple[str, str] | None:
+    def graph(
+        self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies
+    ) -> tuple[str, str] | None:
         if self.metric == "manhattan":
             return None
         dtype = proxies.weights.dtype
         distances, index = self._graph_neighbours(g, x, proxies.weights)
-        labels = g.unsqueeze(g.add("Gather", g.constant(proxies.labels, np.int64), index), 2)
+        labels = g.unsqueeze(
+            g.add("Gather", g.constant(proxies.labels, np.int64), index), 2
+        )
         classes = g.constant(np.arange(proxies.n_classes), np.int64)
         votes = g.cast(g.add("Equal", labels, classes), np.float64)  # (n, m, C)
         if self.weighting == "distance":
-            inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(DISTANCE_OFFSET, np.float64)))
-            total = g.reduce("ReduceSum", g.add("Mul", votes, g.unsqueeze(inverse, 2)), 1)
-            share = g.cast(g.add("Div", total, g.reduce("ReduceSum", total, 1, keep=True)), dtype)
+            inverse = g.add(
+                "Reciprocal",
+                g.add("Add", distances, g.constant(DISTANCE_OFFSET, np.float64)),
+            )
+            total = g.reduce(
+                "ReduceSum", g.add("Mul", votes, g.unsqueeze(inverse, 2)), 1
+            )
+            share = g.cast(
+                g.add("Div", total, g.reduce("ReduceSum", total, 1, keep=True)), dtype
+            )
             return share, share
-        earlier = g.add("CumSum", votes, g.constant(1, np.int64), exclusive=1)  # votes of nearer proxies for the class
-        first = g.add("Mul", votes, g.cast(g.add("Equal", earlier, g.constant(0, np.float64)), np.float64))
-        lead = g.constant(((self.m - np.arange(self.m)) / (2 * self.m))[:, None], np.float64)  # of nearer first votes
-        with_lead, m = g.add("Add", votes, g.add("Mul", first, lead)), g.constant(self.m, np.float64)
-        S, P = (g.cast(g.add("Div", g.reduce("ReduceSum", v, 1), m), dtype) for v in (with_lead, votes))
+        # votes of nearer proxies for the class
+        earlier = g.add("CumSum", votes, g.constant(1, np.int64), exclusive=1)
+        first = g.add(
+            "Mul",
+            votes,
+            g.cast(g.add("Equal", earlier, g.constant(0, np.float64)), np.float64),
+        )
+        # of nearer first votes
+        lead = g.constant(
+            ((self.m - np.arange(self.m)) / (2 * self.m))[:, None], np.float64
+        )
+        with_lead, m = (
+            g.add("Add", votes, g.add("Mul", first, lead)),
+            g.constant(self.m, np.float64),
+        )
+        S, P = (
+            g.cast(g.add("Div", g.reduce("ReduceSum", v, 1), m), dtype)
+            for v in (with_lead, votes)
+        )
         return S, P
 
-    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> str | None:
-        mean = g.reduce("ReduceMean", self._graph_neighbours(g, x, proxies.weights)[0], 1)
-        return str(g.add("Div", mean, g.add("Add", mean, g.constant(max(prepared.radius, MIN_RADIUS), np.float64))))
+    def graph_doubt(
+        self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies
+    ) -> str | None:
+        mean = g.reduce(
+            "ReduceMean", self._graph_neighbours(g, x, proxies.weights)[0], 1
+        )
+        return str(
+            g.add(
+                "Div",
+                mean,
+                g.add(
+                    "Add",
+                    mean,
+                    g.constant(max(prepared.radius, MIN_RADIUS), np.float64),
+                ),
+            )
+        )
 
     def _graph_neighbours(self, g: Any, x: str, weights: Array) -> list[str]:
-        """Distances and indices of the m nearest proxies, nearest first, in float64 as in `scores`.  # (n, m)"""
-        query, proxies = g.cast(x, np.float64), g.cast(g.constant(weights, weights.dtype), np.float64)
+        """Distances and indices of the m nearest proxies, nearest first, in float64 as
+        in `scores`.  # (n, m)
+        """
+        query, proxies = (
+            g.cast(x, np.float64),
+            g.cast(g.constant(weights, weights.dtype), np.float64),
+        )
         m = g.constant([self.m], np.int64)
         if self.metric == "cosine":
-            query, proxies = g.unit_rows(query, np.float64), g.unit_rows(proxies, np.float64)
+            query, proxies = (
+                g.unit_rows(query, np.float64),
+                g.unit_rows(proxies, np.float64),
+            )
             cosines = g.add("Gemm", query, proxies, transB=1)
-            distances = g.add("Max", g.add("Sub", g.constant(1, np.float64), cosines), g.constant(0, np.float64))
+            distances = g.add(
+                "Max",
+                g.add("Sub", g.constant(1, np.float64), cosines),
+                g.constant(0, np.float64),
+            )
             return list(g.split("TopK", 2, distances, m, largest=0))
         lengths = np.square(weights.astype(np.float64)).sum(axis=1)
-        products = g.add("Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64))
-        ordering = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances minus |q|^2
+        products = g.add(
+            "Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64)
+        )
+        # squared distances minus |q|^2
+        ordering = g.add("Sub", g.constant(lengths, np.float64), products)
         _, index = g.split("TopK", 2, ordering, m, largest=0)
-        differences = g.add("Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index))  # (n, m, d)
+        # (n, m, d)
+        differences = g.add(
+            "Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index)
+        )
         return [g.add("Sqrt", g.reduce("ReduceSumSquare", differences, 2)), index]

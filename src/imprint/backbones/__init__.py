@@ -1,4 +1,6 @@
-"""Backbones: `load` opens one by its name, such as `tinynet`, or by a prefix and a file, such as `onnx:FILE`."""
+"""Backbones: `load` opens one by its name, such as `tinynet`, or by a prefix and a
+file, such as `onnx:FILE`.
+"""
 
 import json
 import os
@@ -10,7 +12,16 @@ import numpy as np
 from imprint import modalities
 from imprint.backbones.backbone import Backbone, precision, thread_count
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import PREFIXES, RECORDS, Record, adapter, find, is_installed, names, weights_digest
+from imprint.backbones.record import (
+    PREFIXES,
+    RECORDS,
+    Record,
+    adapter,
+    find,
+    is_installed,
+    names,
+    weights_digest,
+)
 from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
 
@@ -34,12 +45,16 @@ def default(modality: str) -> str:
     """The default backbone of a modality."""
     backbone = modalities.modality(modality).backbone
     if backbone is None:
-        raise ParameterError(f"default({modality!r}): there is no default backbone; name one.")
+        raise ParameterError(
+            f"default({modality!r}): there is no default backbone; name one."
+        )
     return backbone
 
 
 class ClassifierHead(NamedTuple):
-    """A linear layer over embeddings: `embeddings @ weights.T + bias` scores the classes."""
+    """A linear layer over embeddings: `embeddings @ weights.T + bias` scores the
+    classes.
+    """
 
     weights: Array  # (classes, width) float32
     bias: Array  # (classes,) float32
@@ -51,14 +66,18 @@ def record(spec: str) -> Record:
     """The record of a backbone, without loading it."""
     if isinstance(source := find(spec), Record):
         return source
-    raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
+    raise ParameterError(
+        f"record({spec!r}): its record comes with the model; use load({spec!r}).record."
+    )
 
 
 def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
-    """The fingerprint that `load(spec, device)` would have, from the record and the file's digest alone.
+    """The fingerprint that `load(spec, device)` would have, from the record and the
+    file's digest alone.
 
-    Nothing is imported, opened or downloaded. None if the model must be loaded for it: `torchvision:NAME`, `timm:NAME`,
-    `sentence:NAME`, and missing weights whose digest is not recorded.
+    Nothing is imported, opened or downloaded. None if the model must be loaded for it:
+    `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and missing weights whose digest
+    is not recorded.
     """
     source = find(spec)
     if not isinstance(source, Record) or (weights := weights_digest(source)) is None:
@@ -68,10 +87,12 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
-    """Open a backbone by its name, or `onnx:FILE`, `timm:NAME` and so on; see `PREFIXES`.
+    """Open a backbone by its name, or `onnx:FILE`, `timm:NAME` and so on; see
+    `PREFIXES`.
 
-    `threads` is the number of cores for one call of `embed`; None uses all that the process may use. A loaded backbone
-    is pickled as these arguments, and loaded again when it is unpickled.
+    `threads` is the number of cores for one call of `embed`; None uses all that the
+    process may use. A loaded backbone is pickled as these arguments, and loaded again
+    when it is unpickled.
 
     >>> import numpy as np
     >>> pixels = load("raw")
@@ -84,13 +105,19 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     prefix, _, rest = spec.partition(":")
     module = adapter(source.adapter if isinstance(source, Record) else prefix)
     backbone: Backbone = module.load(source, device, threads)
-    absolute = f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}" if PREFIXES.get(prefix) == "FILE" else spec
+    absolute = (
+        f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}"
+        if PREFIXES.get(prefix) == "FILE"
+        else spec
+    )
     backbone.reload = partial(load, absolute, device, threads)
     return backbone
 
 
 def head(name: str) -> ClassifierHead:
-    """The classifier that a backbone was pre-trained with, if it is part of the package."""
+    """The classifier that a backbone was pre-trained with, if it is part of the
+    package.
+    """
     from safetensors import safe_open
 
     path = record(name).head
@@ -98,4 +125,6 @@ def head(name: str) -> ClassifierHead:
         raise ParameterError(f"head({name!r}): no pre-training head ships with it.")
     with safe_open(RECORDS.parent / path, "numpy") as f:
         ids, labels = (tuple(json.loads(f.metadata()[key])) for key in ("ids", "names"))
-        return ClassifierHead(f.get_tensor("weight").astype(np.float32), f.get_tensor("bias"), ids, labels)
+        return ClassifierHead(
+            f.get_tensor("weight").astype(np.float32), f.get_tensor("bias"), ids, labels
+        )

@@ -1,4 +1,6 @@
-"""Loaded backbones, which prepare single inputs and embed batches of them, and the functions that adapters share."""
+"""Loaded backbones, which prepare single inputs and embed batches of them, and the
+functions that adapters share.
+"""
 
 import re
 import time
@@ -14,26 +16,40 @@ from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, check_int, first_line
-from imprint.core.extras import import_extra as import_extra  # part of what adapters share
+
+# part of what adapters share
+from imprint.core.extras import import_extra as import_extra
 from imprint.modalities import modality
 
 SPEED_TEST_BATCH = 32  # inputs
-TEMPLATES = ("{}", "a photo of a {}.", "a photo of the {}.", "a close-up photo of a {}.", "a picture of {}.")
-"""Prompts of a two-tower model: the embedding of a class name is the mean over these sentences."""
+TEMPLATES = (
+    "{}",
+    "a photo of a {}.",
+    "a photo of the {}.",
+    "a close-up photo of a {}.",
+    "a picture of {}.",
+)
+"""Prompts of a two-tower model: the embedding of a class name is the mean over these
+sentences.
+"""
 
 
 class Backbone(ABC):
     """A frozen network with its `record`, whose `width` and `modality` it has too.
 
-    `fingerprint` is a digest of everything that determines the embeddings. `prepare` may be called from many threads at
-    once; `embed` from one at a time.
+    `fingerprint` is a digest of everything that determines the embeddings. `prepare`
+    may be called from many threads at once; `embed` from one at a time.
     """
 
     device = "cpu"
-    slice_rows: int | None = None  # inputs per pass of the network, if `embed` divides a batch
-    reload: Callable[[], "Backbone"]  # loads the backbone again, in any process; this is what is pickled
+    # inputs per pass of the network, if `embed` divides a batch
+    slice_rows: int | None = None
+    # loads the backbone again, in any process; this is what is pickled
+    reload: Callable[[], "Backbone"]
 
-    def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
+    def __init__(
+        self, record: Record, weights: str, version: int, precision: str = "float32"
+    ):
         self.record, self.width, self.modality = record, record.width, record.modality
         self.fingerprint = record.fingerprint(weights, version, precision)
 
@@ -52,25 +68,42 @@ class Backbone(ABC):
     def _forward(self, batch: Any) -> Array: ...
 
     def embed(self, batch: Array | Sequence[Any]) -> Array:
-        """Stacked prepared items (or a list of texts) as embeddings, float32 (n, width)."""
+        """Stacked prepared items (or a list of texts) as embeddings, float32 (n,
+        width).
+        """
         if not len(batch):
             return np.empty((0, self.width), np.float32)
-        out = np.ascontiguousarray(self._forward(batch).reshape(len(batch), -1), np.float32)
+        out = np.ascontiguousarray(
+            self._forward(batch).reshape(len(batch), -1), np.float32
+        )
         if out.shape[1] != self.width:
-            where = f"layer {self.record.layer!r} of {self.record.name}" if self.record.layer else self.record.name
-            raise ParameterError(f"The {where} gives {out.shape[1]} numbers; its record says width {self.width}.")
+            where = (
+                f"layer {self.record.layer!r} of {self.record.name}"
+                if self.record.layer
+                else self.record.name
+            )
+            raise ParameterError(
+                f"The {where} gives {out.shape[1]} numbers; its record says width"
+                f" {self.width}."
+            )
         return out
 
     @property
     def embeds_names(self) -> bool:
-        """Whether `embed_names` works: for networks of texts, and for two-tower models such as CLIP."""
+        """Whether `embed_names` works: for networks of texts, and for two-tower models
+        such as CLIP.
+        """
         return modality(self.modality).typed
 
     def embed_names(self, names: Sequence[str]) -> Array:
-        """Embeddings of class names, by a network of texts or by the text tower of a two-tower model.  # (n, d)"""
+        """Embeddings of class names, by a network of texts or by the text tower of a
+        two-tower model.  # (n, d)
+        """
         if not self.embeds_names:
             rule = "use a network of texts, or a two-tower model such as open_clip:NAME"
-            raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
+            raise ParameterError(
+                f"{self.record.name} cannot embed class names; {rule}."
+            )
         return np.stack([self._embed_name(name) for name in names])
 
     def _embed_name(self, name: str) -> Array:
@@ -84,38 +117,63 @@ class PictureBackbone(Backbone):
     def preprocess(self) -> Preprocess:
         """How pictures become the input of the network."""
         if self.record.preprocess is None:
-            raise ParameterError(f"The record of {self.record.name} has no preprocess; a picture needs one.")
+            raise ParameterError(
+                f"The record of {self.record.name} has no preprocess; a picture needs"
+                " one."
+            )
         return self.record.preprocess
 
     def prepare(self, item: Array) -> Array:
-        """One picture, uint8 (H, W, 3) or (H, W), brought to the network's size, uint8."""
+        """One picture, uint8 (H, W, 3) or (H, W), brought to the network's size,
+        uint8.
+        """
         return self.preprocess.picture(item)
 
 
 class TorchBackbone(PictureBackbone):
     """A module on a device; single precision on CPU, automatic mixed precision on CUDA.
 
-    The `towers` of a two-tower model such as CLIP are two functions that embed a batch of pictures and a list of texts
-    in one space. Such a model can also embed the names of classes.
+    The `towers` of a two-tower model such as CLIP are two functions that embed a batch
+    of pictures and a list of texts in one space. Such a model can also embed the names
+    of classes.
     """
 
     def __init__(
-        self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None, *towers: Any
+        self,
+        record: Record,
+        module: Any,
+        weights: str,
+        version: int,
+        device: str,
+        threads: int | None,
+        *towers: Any,
     ):
         super().__init__(record, weights, version, precision(device))
         torch = torch_module()
         self.device, self._mixed = device, device != "cpu"
         layout = torch.channels_last if self._mixed else torch.contiguous_format
-        self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
+        self._module = (
+            module.eval().requires_grad_(False).to(device=device, memory_format=layout)
+        )
         self._embed_pictures, self._embed_texts = towers or (self._module, None)
         if threads is not None and not self._mixed:
             torch.set_num_threads(thread_count(threads))
 
     def _forward(self, batch: Array) -> Array:
         torch = torch_module()
-        pictures = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(self.device)
-        with torch.inference_mode(), torch.autocast(self.device.split(":")[0], enabled=self._mixed):
-            return self._embed_pictures(self.preprocess.arrange(pictures)).float().cpu().numpy()
+        pictures = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(
+            self.device
+        )
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.split(":")[0], enabled=self._mixed),
+        ):
+            return (
+                self._embed_pictures(self.preprocess.arrange(pictures))
+                .float()
+                .cpu()
+                .numpy()
+            )
 
     @property
     def embeds_names(self) -> bool:
@@ -125,22 +183,33 @@ class TorchBackbone(PictureBackbone):
         """The mean of the unit embeddings of a name in a few sentences.  # (width,)"""
         torch = torch_module()
         with torch.inference_mode():
-            rows = self._embed_texts([template.format(name) for template in TEMPLATES]).float()
-            return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu()).mean(axis=0)
+            rows = self._embed_texts(
+                [template.format(name) for template in TEMPLATES]
+            ).float()
+            return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu()).mean(
+                axis=0
+            )
 
 
 @contextmanager
 def creating(spec: str, device: str, offline: str) -> Iterator[None]:
-    """Report why another library cannot create a model; `offline` says what to do without a network."""
+    """Report why another library cannot create a model; `offline` says what to do
+    without a network.
+    """
     check_device(spec, device)
     try:
         yield
     except (OSError, RuntimeError, ValueError) as e:
-        raise FileError(f"{spec} could not be created ({first_line(e)}): without a network, {offline}.") from None
+        raise FileError(
+            f"{spec} could not be created ({first_line(e)}): without a network,"
+            f" {offline}."
+        ) from None
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads: `threads`, by default all cores that this process may use."""
+    """The number of threads: `threads`, by default all cores that this process may
+    use.
+    """
     if threads is None:
         from imprint.kernels.cpu import available_cpus  # imports threadpoolctl
 
@@ -151,7 +220,9 @@ def thread_count(threads: int | None) -> int:
 def check_cpu(spec: str, device: str) -> None:
     """Refuse a GPU, for adapters that run on CPU only."""
     if device != "cpu":
-        raise ParameterError(f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' only.")
+        raise ParameterError(
+            f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' only."
+        )
 
 
 def precision(device: str) -> str:
@@ -170,9 +241,14 @@ def check_device(name: str, device: str) -> None:
     """Refuse a device that torch does not have here."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if not match:
-        raise ParameterError(f"load({name!r}, device={device!r}): device must be 'cpu', 'cuda' or 'cuda:N'.")
+        raise ParameterError(
+            f"load({name!r}, device={device!r}): device must be 'cpu', 'cuda' or"
+            " 'cuda:N'."
+        )
     if device != "cpu" and int(match[1] or 0) >= torch_module().cuda.device_count():
-        raise ParameterError(f"load({name!r}, device={device!r}): torch does not find this device.")
+        raise ParameterError(
+            f"load({name!r}, device={device!r}): torch does not find this device."
+        )
 
 
 def state_digest(module: Any) -> str:
@@ -183,12 +259,17 @@ def state_digest(module: Any) -> str:
 
 
 def inputs_per_second(backbone: Backbone, seconds: float = 1.0) -> float:
-    """The speed on this machine, measured on artificial inputs (see `Modality.sample`) for about `seconds`."""
+    """The speed on this machine, measured on artificial inputs (see `Modality.sample`)
+    for about `seconds`.
+    """
     items = modality(backbone.modality).sample(SPEED_TEST_BATCH)
     times = [0.0]
     with ThreadPoolExecutor(thread_count(None)) as pool:
-        while len(times) < 3 or times[-1] - times[1] < seconds:  # the first batch is a warm-up and does not count
+        # the first batch is a warm-up and does not count
+        while len(times) < 3 or times[-1] - times[1] < seconds:
             prepared = list(pool.map(backbone.prepare, items))
-            backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)
+            backbone.embed(
+                np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared
+            )
             times.append(time.perf_counter())
     return SPEED_TEST_BATCH * (len(times) - 2) / (times[-1] - times[1])

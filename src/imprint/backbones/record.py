@@ -22,10 +22,19 @@ from imprint.modalities import modality
 PLUGIN_GROUP = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 PREFIXES = dict.fromkeys(("onnx", "tflite"), "FILE")
-PREFIXES |= dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME")
-"""The adapters of backbones without a record here, such as `onnx:FILE`, and what follows the colon."""
+PREFIXES |= dict.fromkeys(
+    ("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"
+)
+"""The adapters of backbones without a record here, such as `onnx:FILE`, and what
+follows the colon.
+"""
 NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
-EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
+EXTRAS = {
+    "torchvision": "torch",
+    "tflite": "litert",
+    "sound": "litert",
+    "open_clip": "clip",
+}
 EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
 """The extra that an adapter needs; adapters that are not listed need none."""
 
@@ -40,29 +49,46 @@ class Record:
     width: int  # numbers in one embedding
     preprocess: Preprocess | None = None  # None for texts and sounds
     tokens: int | None = None  # maximum length of a text; the rest is cut off
-    language: str | None = None  # of the texts that it was trained on, such as `en`; None for several
-    seconds: float | None = None  # length of a frame of sound; a recording is the average of its frames
+    # of the texts that it was trained on, such as `en`; None for several
+    language: str | None = None
+    # length of a frame of sound; a recording is the average of its frames
+    seconds: float | None = None
     layer: str | None = None  # the output or tensor that is the embedding
-    file: str | None = None  # the weights: `weights/...` is part of the package; for a bare name see `location`
+    # the weights: `weights/...` is part of the package; for a bare name see `location`
+    file: str | None = None
     size: int | None = None  # bytes of that file
-    head: str | None = None  # the pre-training classifier inside the package, relative to this folder
+    # the pre-training classifier inside the package, relative to this folder
+    head: str | None = None
     source: str | None = None
     sha256: str | None = None  # of the weights; the first eight digits or more
     licence: str | None = None
     pretraining: str | None = None
-    top1: float | None = None  # published top-1 accuracy on the pre-training data's validation set, in %
-    reg: float | None = None  # least-squares regularisation: the weight decay of the pre-training, as in the paper
+    # published top-1 accuracy on the pre-training data's validation set, in %
+    top1: float | None = None
+    # least-squares regularisation: the weight decay of the pre-training, as in the
+    # paper
+    reg: float | None = None
     citation: str | None = None
 
     def __post_init__(self) -> None:
         if not modality(self.modality).needs_backbone:
-            raise ParameterError(f"Record(modality={self.modality!r}): {self.modality}s need no backbone.")
+            raise ParameterError(
+                f"Record(modality={self.modality!r}): {self.modality}s need no"
+                " backbone."
+            )
         if self.width < 1:
-            raise ParameterError(f"Record(width={self.width!r}): width must be int >= 1.")
+            raise ParameterError(
+                f"Record(width={self.width!r}): width must be int >= 1."
+            )
         if self.modality == "image" and self.preprocess is None:
-            raise ParameterError("Record(preprocess=None): preprocess must describe the input of the network.")
+            raise ParameterError(
+                "Record(preprocess=None): preprocess must describe the input of the"
+                " network."
+            )
         if self.sha256 is not None and not re.fullmatch("[0-9a-f]{8,64}", self.sha256):
-            raise ParameterError(f"Record(sha256={self.sha256!r}): sha256 must be 8 to 64 digits 0-9a-f.")
+            raise ParameterError(
+                f"Record(sha256={self.sha256!r}): sha256 must be 8 to 64 digits 0-9a-f."
+            )
 
     @property
     def input_size(self) -> tuple[int, int] | None:
@@ -71,16 +97,36 @@ class Record:
 
     @property
     def download(self) -> str | None:
-        """The address of the file of weights; None if it is part of the package or unknown."""
+        """The address of the file of weights; None if it is part of the package or
+        unknown.
+        """
         address = self.source or ""
-        is_file = self.file and address.startswith("https://") and address.endswith(f"/{Path(self.file).name}")
+        is_file = (
+            self.file
+            and address.startswith("https://")
+            and address.endswith(f"/{Path(self.file).name}")
+        )
         return address if is_file else None
 
     def fingerprint(self, weights: str, version: int, precision: str) -> str:
-        """A digest of everything that determines the embeddings; `weights` is the digest of the weights."""
-        preprocess = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
+        """A digest of everything that determines the embeddings; `weights` is the
+        digest of the weights.
+        """
+        preprocess = json.dumps(
+            self.preprocess.as_json() if self.preprocess else None, sort_keys=True
+        )
         truncation = [] if self.tokens is None else [f"{self.tokens} tokens"]
-        return digest([self.adapter, str(version), weights, preprocess, self.layer or "", precision, *truncation])
+        return digest(
+            [
+                self.adapter,
+                str(version),
+                weights,
+                preprocess,
+                self.layer or "",
+                precision,
+                *truncation,
+            ]
+        )
 
     @classmethod
     def from_json(cls, raw: Any) -> "Record":
@@ -92,10 +138,14 @@ class Record:
             values["preprocess"] = Preprocess.from_json(values["preprocess"])
         for key, value in values.items():
             if key not in types:
-                raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(types)}.")
+                raise ParameterError(
+                    f"A record has no key {key!r}. It takes: {', '.join(types)}."
+                )
             allowed = types[key] | int if types[key] == float | None else types[key]
             if isinstance(value, bool) or not isinstance(value, allowed):
-                raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
+                raise ParameterError(
+                    f"Record({key}={value!r}): {key} has the wrong type."
+                )
         for key in ("name", "adapter", "width"):
             if key not in values:
                 raise ParameterError(f"A record must have {key!r}.")
@@ -103,7 +153,9 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `json.dumps` writes and `from_json` reads."""
-        return vars(self) | {"preprocess": self.preprocess.as_json() if self.preprocess else None}
+        return vars(self) | {
+            "preprocess": self.preprocess.as_json() if self.preprocess else None
+        }
 
 
 def names() -> list[str]:
@@ -123,66 +175,115 @@ def named(name: object) -> Record:
 
 
 def find(spec: object) -> Record | str:
-    """The record of a backbone, or its name in another library if the loaded model describes itself."""
+    """The record of a backbone, or its name in another library if the loaded model
+    describes itself.
+    """
     prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if prefix not in PREFIXES or not rest:
         return named(spec)
-    return of_file(Path(os.path.expanduser(rest)), prefix) if PREFIXES[prefix] == "FILE" else rest
+    return (
+        of_file(Path(os.path.expanduser(rest)), prefix)
+        if PREFIXES[prefix] == "FILE"
+        else rest
+    )
 
 
 def adapter(name: object) -> Any:
     """The module that runs a backbone: a file in `adapters/`, or that of a plug-in."""
     is_builtin = find_spec(f"imprint.backbones.adapters.{name}") is not None
-    return import_module(f"imprint.backbones.adapters.{name}") if is_builtin else plugin(name)
+    return (
+        import_module(f"imprint.backbones.adapters.{name}")
+        if is_builtin
+        else plugin(name)
+    )
 
 
 def plugin(name: object) -> Any:
-    """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
+    """The module of an installed entry point: it has `RECORD`, `VERSION` and
+    `load(record, device, threads)`.
+    """
     if not isinstance(name, str) or name not in registered(PLUGIN_GROUP):
-        raise unknown("backbone", name, [*names(), *(f"{prefix}:{what}" for prefix, what in PREFIXES.items())])
+        raise unknown(
+            "backbone",
+            name,
+            [*names(), *(f"{prefix}:{what}" for prefix, what in PREFIXES.items())],
+        )
     return load_plugin(PLUGIN_GROUP, name)
 
 
 def of_file(path: Path, adapter: str) -> Record:
-    """The record of a model file: `FILE.json` next to it, or the named one with the same SHA-256."""
+    """The record of a model file: `FILE.json` next to it, or the named one with the
+    same SHA-256.
+    """
     if not os.path.isfile(path):
-        raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
+        raise FileError(
+            f"{adapter}:{path}: there is no such file; put the model there."
+        )
     sidecar = path.with_name(f"{path.name}.json")
     if sidecar.is_file():
         record = _read(sidecar, {"name": path.stem, "adapter": adapter})
         if record.adapter != adapter:
-            raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
+            raise FileError(
+                f"{sidecar}: adapter must be {adapter!r}, as in"
+                f" '{adapter}:{path.name}'."
+            )
         return replace(record, file=str(path.resolve()))
     sha256 = verified_sha256(path)
     for record in map(named, builtin_names()):
         if (record.adapter, record.sha256) == (adapter, sha256):
             return replace(record, file=str(path.resolve()))
-    example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
-    raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
+    example = (
+        '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
+    )
+    raise FileError(
+        f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md"
+        " has the keys."
+    )
 
 
 def location(record: Record) -> Path:
-    """The path of the weights: in torch's download cache, in the package, as stated, or in the home folder."""
+    """The path of the weights: in torch's download cache, in the package, as stated, or
+    in the home folder.
+    """
     file = Path(record.file or "")
     if record.adapter == "torchvision":
         cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-        return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser() / "hub" / "checkpoints" / file
-    return RECORDS.parent / file if file.parts[:1] == ("weights",) else home() / "backbones" / file
+        return (
+            Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser()
+            / "hub"
+            / "checkpoints"
+            / file
+        )
+    return (
+        RECORDS.parent / file
+        if file.parts[:1] == ("weights",)
+        else home() / "backbones" / file
+    )
 
 
 def weights_digest(record: Record) -> str | None:
-    """The digest of the weights, from the record or from the file; None if neither has it."""
+    """The digest of the weights, from the record or from the file; None if neither has
+    it.
+    """
     if record.file is None:
         return NO_WEIGHTS
-    if record.sha256 is not None and len(record.sha256) == 64:  # all digits of a SHA-256
+    # all digits of a SHA-256
+    if record.sha256 is not None and len(record.sha256) == 64:
         return record.sha256
     path = location(record)
     return verified_sha256(path, record.sha256) if path.is_file() else None
 
 
-def verified_sha256(path: Path, expected: str | None = None, content: bytes | None = None) -> str:
-    """The SHA-256 of a file, or of its content if that was read already; it must begin with `expected`."""
-    with reporting("read", path), path.open("rb") if content is None else io.BytesIO(content) as f:
+def verified_sha256(
+    path: Path, expected: str | None = None, content: bytes | None = None
+) -> str:
+    """The SHA-256 of a file, or of its content if that was read already; it must begin
+    with `expected`.
+    """
+    with (
+        reporting("read", path),
+        path.open("rb") if content is None else io.BytesIO(content) as f,
+    ):
         sha256 = hashlib.file_digest(f, "sha256").hexdigest()
     if expected and not sha256.startswith(expected):
         raise FileError(f"{path} has SHA-256 {sha256}, its record says {expected}.")
@@ -190,12 +291,21 @@ def verified_sha256(path: Path, expected: str | None = None, content: bytes | No
 
 
 def read_weights(record: Record) -> tuple[bytes, str]:
-    """The bytes of the weights, read once, and their SHA-256, which is checked against the record's."""
+    """The bytes of the weights, read once, and their SHA-256, which is checked against
+    the record's.
+    """
     path = location(record)
     if not path.is_file():
-        origin = f"download {record.download}" if record.download else f"they come from {record.source}"
+        origin = (
+            f"download {record.download}"
+            if record.download
+            else f"they come from {record.source}"
+        )
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
-        raise FileError(f"The weights of {record.name} are missing: {origin}{size}; put the file at {path}.")
+        raise FileError(
+            f"The weights of {record.name} are missing: {origin}{size}; put the file at"
+            f" {path}."
+        )
     with reporting("read", path):
         content = path.read_bytes()
     return content, verified_sha256(path, record.sha256, content)

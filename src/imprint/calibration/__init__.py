@@ -1,6 +1,19 @@
-"""Calibration by cross-validation: temperature, expected accuracy and conformal p-values."""
+"""Calibration by cross-validation: temperature, expected accuracy and conformal
+p-values.
+"""
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibration_error
-from imprint.calibration.cross_validation import CrossValidation, out_of_fold, predict_out_of_fold
+from imprint.calibration.cross_validation import (
+    CrossValidation,
+    out_of_fold,
+    predict_out_of_fold,
+)
 
-__all__ = ["Calibration", "CrossValidation", "OutOfFold", "calibration_error", "out_of_fold", "predict_out_of_fold"]
+__all__ = [
+    "Calibration",
+    "CrossValidation",
+    "OutOfFold",
+    "calibration_error",
+    "out_of_fold",
+    "predict_out_of_fold",
+]

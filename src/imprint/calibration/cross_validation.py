@@ -1,4 +1,6 @@
-"""Cross-validation: five models, each fitted without one fold of the rows, and the held-out rows that assess them."""
+"""Cross-validation: five models, each fitted without one fold of the rows, and the
+held-out rows that assess them.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,8 +9,23 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
-from imprint.calibration.held import FOLDS, HeldRows, absorb, folds_of, folds_of_rows, is_fitted, near_copies
-from imprint.core.arrays import Array, all_finite, as_labels, dtype_name, rows_at, to_numpy
+from imprint.calibration.held import (
+    FOLDS,
+    HeldRows,
+    absorb,
+    folds_of,
+    folds_of_rows,
+    is_fitted,
+    near_copies,
+)
+from imprint.core.arrays import (
+    Array,
+    all_finite,
+    as_labels,
+    dtype_name,
+    rows_at,
+    to_numpy,
+)
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.generators._base import row_masses
@@ -20,20 +37,25 @@ MAX_ASSESSED_ROWS = 1_000  # or one per class, if there are more classes
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Some rows of every class, and how to fit a head without one fold of them. Predictions are computed on first use.
+    """Some rows of every class, and how to fit a head without one fold of them.
+    Predictions are computed on first use.
 
-    If all distinct rows of a class are held, the states of the class in the five heads are computed from them. Those of
-    a larger class are updated when its rows arrive. Like `Head`, this is a value: `learn` and `forget` return another
-    one, and one that forgot a class equals one that never saw it.
+    If all distinct rows of a class are held, the states of the class in the five heads
+    are computed from them. Those of a larger class are updated when its rows arrive.
+    Like `Head`, this is a value: `learn` and `forget` return another one, and one that
+    forgot a class equals one that never saw it.
     """
 
-    empty: Head  # without classes: the method, the seed and the types of rows and labels
+    # without classes: the method, the seed and the types of rows and labels
+    empty: Head
     held: Mapping[Any, HeldRows] = field(default_factory=dict)
     fitted: Mapping[Any, tuple[ClassState, ...]] = field(default_factory=dict)
     """For each class of which not every row is held, its states without each fold."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
-    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
+    def learn(
+        self, X: Array, y: Array, weight: Array | None = None
+    ) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
         weight = row_masses(X, weight)
         held, fitted = dict(self.held), dict(self.fitted)
@@ -44,32 +66,59 @@ class CrossValidation:
             before = self.held.get(label)
             held[label], fold = absorb(before, rows, weights, seed, label)
             if not held[label].complete:
-                if before is not None and before.complete:  # now its earlier rows are fitted too, with new folds
+                # now its earlier rows are fitted too, with new folds
+                if before is not None and before.complete:
                     earlier, earlier_weights, _ = before.in_order()
-                    earlier_folds = folds_of(seed, label, len(held[label].digests))[: len(earlier)]
-                    rows, weights = np.concatenate([earlier, rows]), np.concatenate([earlier_weights, weights])
+                    earlier_folds = folds_of(seed, label, len(held[label].digests))[
+                        : len(earlier)
+                    ]
+                    rows, weights = (
+                        np.concatenate([earlier, rows]),
+                        np.concatenate([earlier_weights, weights]),
+                    )
                     fold = np.concatenate([earlier_folds, fold])
                 large[label] = rows, weights, fold
         states = [self._states_of_large(large, f) for f in range(FOLDS)]
-        fitted |= {label: tuple(fold_states[label] for fold_states in states) for label in large}
-        label_type = y.dtype if self.empty.label_type is None else np.result_type(self.empty.label_type, y.dtype)
-        return CrossValidation(replace(self.empty, label_type=label_type, width=X.shape[1]), held, fitted)
+        fitted |= {
+            label: tuple(fold_states[label] for fold_states in states)
+            for label in large
+        }
+        label_type = (
+            y.dtype
+            if self.empty.label_type is None
+            else np.result_type(self.empty.label_type, y.dtype)
+        )
+        return CrossValidation(
+            replace(self.empty, label_type=label_type, width=X.shape[1]), held, fitted
+        )
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""
         held = {other: rows for other, rows in self.held.items() if other != label}
-        fitted = {other: states for other, states in self.fitted.items() if other != label}
+        fitted = {
+            other: states for other, states in self.fitted.items() if other != label
+        }
         return CrossValidation(self.empty, held, fitted)
 
-    def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
-        """This cross-validation with some classes of `source`; `names` maps each new label to the old one.
+    def with_classes(
+        self, source: "CrossValidation", names: Mapping[str, Any]
+    ) -> "CrossValidation":
+        """This cross-validation with some classes of `source`; `names` maps each new
+        label to the old one.
 
-        The fold of a row depends on its label, so the held rows of a renamed class are learnt again.
+        The fold of a row depends on its label, so the held rows of a renamed class are
+        learnt again.
         """
         same = {new: old for new, old in names.items() if new == old}
         held = {**self.held, **{new: source.held[old] for new, old in same.items()}}
-        fitted = {new: source.fitted[old] for new, old in same.items() if old in source.fitted}
-        empty = replace(source.empty, label_type=np.dtype("U1")) if self.empty.width is None else self.empty
+        fitted = {
+            new: source.fitted[old] for new, old in same.items() if old in source.fitted
+        }
+        empty = (
+            replace(source.empty, label_type=np.dtype("U1"))
+            if self.empty.width is None
+            else self.empty
+        )
         folds = CrossValidation(empty, held, {**self.fitted, **fitted})
         for new, old in names.items():
             if new not in same:
@@ -80,38 +129,68 @@ class CrossValidation:
     def count_known(self, X: Array, y: Array) -> int:
         """How many rows of X are copies of a row that their class already has."""
         rows_of = rows_by_class(y)
-        return sum(held.count_copies(X[rows_of[label]]) for label, held in self.held.items() if label in rows_of)
+        return sum(
+            held.count_copies(X[rows_of[label]])
+            for label, held in self.held.items()
+            if label in rows_of
+        )
 
     def folds_of(self, X: Array, y: Array) -> Array:
         """The fold of every row that was learnt.  # (n,)"""
         fold = np.empty(len(y), dtype=np.int64)
         for label, indices in rows_by_class(y).items():
-            fold[indices] = folds_of_rows(X[indices], self.empty.seed, label, self.held[label].digests)
+            fold[indices] = folds_of_rows(
+                X[indices], self.empty.seed, label, self.held[label].digests
+            )
         return fold
 
-    def _states_of_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int) -> dict[Any, ClassState]:
-        """The states of large classes without fold `f`, after more rows, with their weights and folds, have arrived."""
+    def _states_of_large(
+        self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int
+    ) -> dict[Any, ClassState]:
+        """The states of large classes without fold `f`, after more rows, with their
+        weights and folds, have arrived.
+        """
         method, seed = self.empty.method, self.empty.seed
-        rest = {label: (rows[fold != f], weight[fold != f]) for label, (rows, weight, fold) in arrived.items()}
-        states = self._summarise({label: rest[label] for label in rest if label not in self.fitted})
+        rest = {
+            label: (rows[fold != f], weight[fold != f])
+            for label, (rows, weight, fold) in arrived.items()
+        }
+        states = self._summarise(
+            {label: rest[label] for label in rest if label not in self.fitted}
+        )
         for label in rest.keys() - states.keys():
             (rows, weight), states[label] = rest[label], self.fitted[label][f]
             if len(rows):
                 weight_argument = None if (weight == 1).all() else weight
-                states[label] = method.extend(states[label], rows, seed, label, weight_argument)
+                states[label] = method.extend(
+                    states[label], rows, seed, label, weight_argument
+                )
         return states
 
-    def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> dict[Any, ClassState]:
+    def _summarise(
+        self, classes: Mapping[Any, tuple[Array, Array]]
+    ) -> dict[Any, ClassState]:
         """The states of classes from rows and weights."""
         method, labels = self.empty.method, list(classes)
-        parts, weights = [rows for rows, _ in classes.values()], [weight for _, weight in classes.values()]
+        parts, weights = (
+            [rows for rows, _ in classes.values()],
+            [weight for _, weight in classes.values()],
+        )
         weight_argument = None
         if not all((weight == 1).all() for weight in weights):
             if method.generator.takes_weights:
                 weight_argument = weights
             else:  # weights are then numbers of copies
-                parts = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
-        return dict(zip(labels, method.summarise(parts, self.empty.seed, labels, weight_argument)))
+                parts = [
+                    np.repeat(rows, weight.astype(int), axis=0)
+                    for rows, weight in zip(parts, weights)
+                ]
+        return dict(
+            zip(
+                labels,
+                method.summarise(parts, self.empty.seed, labels, weight_argument),
+            )
+        )
 
     def head_without(self, f: int) -> Head:
         """The head that is fitted without fold `f`."""
@@ -122,9 +201,13 @@ class CrossValidation:
                 fitted = is_fitted(fold, f)
                 if fitted.any():
                     complete[label] = rows[fitted], weight[fitted]
-        states = self._summarise(complete) | {label: fold_states[f] for label, fold_states in self.fitted.items()}
+        states = self._summarise(complete) | {
+            label: fold_states[f] for label, fold_states in self.fitted.items()
+        }
         labels = tuple(label for label in self.held if label in states)
-        return replace(self.empty, labels=labels, states=tuple(states[label] for label in labels))
+        return replace(
+            self.empty, labels=labels, states=tuple(states[label] for label in labels)
+        )
 
     @lazy
     def heads(self) -> tuple[Head, ...]:
@@ -133,23 +216,34 @@ class CrossValidation:
 
     @lazy
     def predictions(self) -> OutOfFold:
-        """Out-of-fold predictions of held rows; the more classes, the fewer rows of each."""
+        """Out-of-fold predictions of held rows; the more classes, the fewer rows of
+        each.
+        """
         labels = sorted(self.held)
         held = [self.held[label] for label in labels]
         limit = max(1, MAX_ASSESSED_ROWS // len(labels))
         folds = 1
-        while folds < FOLDS and any((rows.fold < folds).sum() < min(limit, len(rows.fold)) for rows in held):
+        while folds < FOLDS and any(
+            (rows.fold < folds).sum() < min(limit, len(rows.fold)) for rows in held
+        ):
             folds += 1  # with many rows of every class, one fold has enough of them
         chosen = [np.flatnonzero(rows.fold < folds)[:limit] for rows in held]
         pairs = list(zip(held, chosen))
         X = np.concatenate([rows.rows[index] for rows, index in pairs])
         fold = np.concatenate([rows.fold[index] for rows, index in pairs])
-        weight = np.concatenate([rows.weight[index] * (rows.total / rows.weight[index].sum()) for rows, index in pairs])
+        weight = np.concatenate(
+            [
+                rows.weight[index] * (rows.total / rows.weight[index].sum())
+                for rows, index in pairs
+            ]
+        )
         columns = np.repeat(np.arange(len(labels)), [len(index) for index in chosen])
         classes = as_labels(labels, self.empty.label_type)
         heads = (self.head_without(f) for f in range(folds))
         predictions = predict_out_of_fold(heads, X, columns, fold, classes, weight)
-        return predictions._replace(near_copy=near_copies(held, chosen, self.empty.method.norm_inf.apply))
+        return predictions._replace(
+            near_copy=near_copies(held, chosen, self.empty.method.norm_inf.apply)
+        )
 
     @lazy
     def calibration(self) -> Calibration:
@@ -158,27 +252,44 @@ class CrossValidation:
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
-    """The prediction of every row by a model fitted without its fold, in the order of the rows."""
+    """The prediction of every row by a model fitted without its fold, in the order of
+    the rows.
+    """
     X, y = to_numpy(X), np.asarray(y)
-    fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((FOLDS, len(y)), dtype=bool)
+    fold, fitted = (
+        np.empty(len(y), dtype=np.int64),
+        np.empty((FOLDS, len(y)), dtype=bool),
+    )
     for label, indices in rows_by_class(y).items():
         fold[indices] = folds_of_rows(X[indices], seed, label)
         fitted[:, indices] = [is_fitted(fold[indices], f) for f in range(FOLDS)]
     empty = Head(method, seed, dtype_name(X))
-    heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
+    heads = (
+        empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty
+        for rows in map(np.flatnonzero, fitted)
+    )
     classes, columns = np.unique(y, return_inverse=True)
     return predict_out_of_fold(heads, X, columns, fold, classes, np.ones(len(y)))
 
 
 def predict_out_of_fold(
-    heads: Iterable[Head], X: Array, true: Array, fold: Array, classes: Array, weight: Array
+    heads: Iterable[Head],
+    X: Array,
+    true: Array,
+    fold: Array,
+    classes: Array,
+    weight: Array,
 ) -> OutOfFold:
     """The predictions of every head for the rows of its fold."""
-    scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
+    scores, shares = (
+        np.full((len(X), len(classes)), -np.inf),
+        np.zeros((len(X), len(classes))),
+    )
     assessed, near_copy = np.zeros((2, len(X)), dtype=bool)
     doubt, deviation = None, 1.0
     for f, head in enumerate(heads):
-        copy, rows = replace(head), np.flatnonzero(fold == f)  # the copy frees its preparation, which may be large
+        # the copy frees its preparation, which may be large
+        copy, rows = replace(head), np.flatnonzero(fold == f)
         deviation = head.aggregator.temperature_deviation
         try:
             S = copy.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
@@ -187,17 +298,32 @@ def predict_out_of_fold(
         if len(S) and all_finite(S):
             columns = np.searchsorted(classes, head.classes)
             scores[np.ix_(rows, columns)] = S
-            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(S, copy.prepared)
+            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(
+                S, copy.prepared
+            )
             assessed[rows] = np.isin(true[rows], columns)
             row_doubt = copy.doubt(X[rows])
             if row_doubt is not None:
                 doubt = np.zeros(len(X)) if doubt is None else doubt
                 doubt[rows] = row_doubt
-    return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, near_copy)
+    return OutOfFold(
+        classes,
+        true,
+        fold,
+        scores,
+        shares,
+        doubt,
+        assessed,
+        weight,
+        deviation,
+        near_copy,
+    )
 
 
 def rows_by_class(y: Array) -> dict[Any, Array]:
     """The indices of the rows of each class, in ascending order."""
     present, index = np.unique(y, return_inverse=True)
-    parts = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
+    parts = np.split(
+        np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1]
+    )
     return dict(zip(present.tolist(), parts))

@@ -1,4 +1,6 @@
-"""Estimates from held-out rows: the expected accuracy of a model, and p-values that a query belongs to its classes."""
+"""Estimates from held-out rows: the expected accuracy of a model, and p-values that a
+query belongs to its classes.
+"""
 
 import warnings
 from dataclasses import dataclass, fields
@@ -17,16 +19,19 @@ MIN_ROWS_PER_CLASS = 5  # with which each fold leaves out at most a fifth of a c
 NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
 MIN_SPREAD = 1e-12  # to divide by, relative to the values and absolute
 FOLD_CORRECTION = 0.4
-"""How much higher the model scores new rows than its fold models: in spreads, divided by the root of a class's rows.
-Chosen on 24 sets of embeddings with 2 to 20 rows per class, then lowered from 0.6 for the test texts of CLINC150."""
+"""How much higher the model scores new rows than its fold models: in spreads, divided
+by the root of a class's rows. Chosen on 24 sets of embeddings with 2 to 20 rows per
+class, then lowered from 0.6 for the test texts of CLINC150.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The expected accuracy of a model, and an out-of-distribution score with its conformal p-values.
+    """The expected accuracy of a model, and an out-of-distribution score with its
+    conformal p-values.
 
-    The score of a query is its largest class score minus its doubt, each divided by its spread. A model file stores
-    every field under its name.
+    The score of a query is its largest class score minus its doubt, each divided by its
+    spread. A model file stores every field under its name.
     """
 
     prefix: ClassVar[str]  # of the names of the arrays in a file
@@ -40,11 +45,25 @@ class Estimates:
     below: Array  # (n + 1,) the total weight of the first 0, 1, ... of them
 
     def __post_init__(self) -> None:
-        require(0 <= self.low <= self.high <= 1 and (self.expected is None or 0 <= self.expected <= 1))
-        require(min(self.score_spread, self.doubt_spread) >= MIN_SPREAD and self.heaviest > 0)
-        require(self.reference.ndim == 1 and self.below.shape == (len(self.reference) + 1,) and self.below[0] == 0)
+        require(
+            0 <= self.low <= self.high <= 1
+            and (self.expected is None or 0 <= self.expected <= 1)
+        )
+        require(
+            min(self.score_spread, self.doubt_spread) >= MIN_SPREAD
+            and self.heaviest > 0
+        )
+        require(
+            self.reference.ndim == 1
+            and self.below.shape == (len(self.reference) + 1,)
+            and self.below[0] == 0
+        )
         for array in (self.reference, self.below):
-            require(array.dtype == np.float64 and np.isfinite(array).all() and (np.diff(array) >= 0).all())
+            require(
+                array.dtype == np.float64
+                and np.isfinite(array).all()
+                and (np.diff(array) >= 0).all()
+            )
 
     @property
     def expected_accuracy(self) -> float:
@@ -57,52 +76,103 @@ class Estimates:
         return self.low, self.high
 
     def p_values(self, S: Array, doubt: Array | None) -> Array:
-        """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,)
+        """The conformal p-value that each query belongs to one of the classes, in (0,
+        1].  # (q,)
 
-        It is the share of held-out rows whose score is not larger, with the query counted as one of them.
+        It is the share of held-out rows whose score is not larger, with the query
+        counted as one of them.
         """
         scores = _scores(S, doubt, self.score_spread, self.doubt_spread)
         index = np.searchsorted(self.reference, scores, side="right")
-        return np.asarray((self.below[index] + self.heaviest) / (self.below[-1] + self.heaviest))
+        return np.asarray(
+            (self.below[index] + self.heaviest) / (self.below[-1] + self.heaviest)
+        )
 
     def graph_p_values(self, g: Any, S: str, doubt: str | None) -> str:
-        """The p-values of the scores `S` and doubts as nodes of an ONNX graph `g`, in float64.  # (q,)"""
+        """The p-values of the scores `S` and doubts as nodes of an ONNX graph `g`, in
+        float64.  # (q,)
+        """
         double = np.float64
-        score = g.add("Div", g.reduce("ReduceMax", g.cast(S, double), 1), g.constant(self.score_spread, double))
+        score = g.add(
+            "Div",
+            g.reduce("ReduceMax", g.cast(S, double), 1),
+            g.constant(self.score_spread, double),
+        )
         if doubt is not None:
-            score = g.add("Sub", score, g.add("Div", g.cast(doubt, double), g.constant(self.doubt_spread, double)))
+            score = g.add(
+                "Sub",
+                score,
+                g.add(
+                    "Div", g.cast(doubt, double), g.constant(self.doubt_spread, double)
+                ),
+            )
         if not len(self.reference):
-            return str(g.add("Exp", g.add("Mul", score, g.constant(0.0, double))))  # no row to compare with: 1
+            # no row to compare with: 1
+            return str(g.add("Exp", g.add("Mul", score, g.constant(0.0, double))))
         total = float(self.below[-1]) + self.heaviest
-        reached = g.cast(g.add("GreaterOrEqual", g.unsqueeze(score, 1), g.constant(self.reference, double)), double)
+        reached = g.cast(
+            g.add(
+                "GreaterOrEqual",
+                g.unsqueeze(score, 1),
+                g.constant(self.reference, double),
+            ),
+            double,
+        )
         weight = g.add("MatMul", reached, g.constant(np.diff(self.below), double))
-        return str(g.add("Div", g.add("Add", weight, g.constant(self.heaviest, double)), g.constant(total, double)))
+        return str(
+            g.add(
+                "Div",
+                g.add("Add", weight, g.constant(self.heaviest, double)),
+                g.constant(total, double),
+            )
+        )
 
     @classmethod
     def array_names(cls) -> list[str]:
         """The names of its arrays in a file."""
-        return [f"{cls.prefix}{field.name}" for field in fields(cls) if field.type == Array]
+        return [
+            f"{cls.prefix}{field.name}" for field in fields(cls) if field.type == Array
+        ]
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Numbers and arrays for a file, by name."""
-        numbers = {field.name: getattr(self, field.name) for field in fields(self) if field.type != Array}
-        return numbers, {name: getattr(self, name.removeprefix(self.prefix)) for name in self.array_names()}
+        numbers = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.type != Array
+        }
+        return numbers, {
+            name: getattr(self, name.removeprefix(self.prefix))
+            for name in self.array_names()
+        }
 
     @classmethod
     def from_parts(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """The inverse of `to_parts`; KeyError, TypeError or ValueError for anything else."""
-        stated = [number for name, number in numbers.items() if (name, number) != ("expected", None)]
+        """The inverse of `to_parts`; KeyError, TypeError or ValueError for anything
+        else.
+        """
+        stated = [
+            number
+            for name, number in numbers.items()
+            if (name, number) != ("expected", None)
+        ]
         require(all(type(number) is float and np.isfinite(number) for number in stated))
-        values: dict[str, Any] = {name.removeprefix(cls.prefix): arrays[name] for name in cls.array_names()}
+        values: dict[str, Any] = {
+            name.removeprefix(cls.prefix): arrays[name] for name in cls.array_names()
+        }
         return cls(**numbers, **values)
 
 
-def fit_conformal(S: Array, doubt: Array | None, weight: Array, rows: Array | None = None) -> dict[str, Any]:
-    """The fields of `Estimates` for p-values, from predictions by models without the rows.  # (n, C), (n,), (n,), (n,)
+def fit_conformal(
+    S: Array, doubt: Array | None, weight: Array, rows: Array | None = None
+) -> dict[str, Any]:
+    """The fields of `Estimates` for p-values, from predictions by models without the
+    rows.  # (n, C), (n,), (n,), (n,)
 
-    Fold models have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows of
-    each row's class, corrects this: each term of the score is raised by `FOLD_CORRECTION / sqrt(rows)` spreads. None,
-    for leave-one-out predictions, means no correction.
+    Fold models have fewer rows of a class than the model, so they score new rows lower.
+    `rows`, the number of rows of each row's class, corrects this: each term of the
+    score is raised by `FOLD_CORRECTION / sqrt(rows)` spreads. None, for leave-one-out
+    predictions, means no correction.
     """
     score_spread = _spread(S.max(axis=1))
     doubt_spread = 1.0 if doubt is None else _spread(doubt)
@@ -120,8 +190,12 @@ def fit_conformal(S: Array, doubt: Array | None, weight: Array, rows: Array | No
     }
 
 
-def _scores(S: Array, doubt: Array | None, score_spread: float, doubt_spread: float) -> Array:
-    """Out-of-distribution scores: large for queries that look like the training rows.  # (q,)"""
+def _scores(
+    S: Array, doubt: Array | None, score_spread: float, doubt_spread: float
+) -> Array:
+    """Out-of-distribution scores: large for queries that look like the training rows.
+    # (q,)
+    """
     score = S.max(axis=1).astype(np.float64) / score_spread
     return score if doubt is None else np.asarray(score - doubt / doubt_spread)
 
@@ -129,45 +203,69 @@ def _scores(S: Array, doubt: Array | None, score_spread: float, doubt_spread: fl
 def _spread(values: Array) -> float:
     """The standard deviation; 1 where it is zero, or too small to divide by."""
     largest = float(np.abs(values).max(initial=0.0))
-    spread = largest * float(np.std(values / largest, dtype=np.float64)) if largest > 0 else 0.0
+    spread = (
+        largest * float(np.std(values / largest, dtype=np.float64))
+        if largest > 0
+        else 0.0
+    )
     return spread if spread > MIN_SPREAD * max(1.0, largest) else 1.0
 
 
 def wilson_interval(share: float, size: float) -> tuple[float, float]:
-    """The 95 % confidence interval of a share that was measured on `size` rows (Wilson 1927)."""
+    """The 95 % confidence interval of a share that was measured on `size` rows (Wilson
+    1927).
+    """
     z = NORMAL_QUANTILE
     middle = share + z**2 / (2 * size)
     half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5
-    return max(0.0, (middle - half) / (1 + z**2 / size)), min(1.0, (middle + half) / (1 + z**2 / size))
+    return max(0.0, (middle - half) / (1 + z**2 / size)), min(
+        1.0, (middle + half) / (1 + z**2 / size)
+    )
 
 
 def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
-    """Warnings about `known` and the expected accuracy, as sentences; empty if there are enough rows."""
+    """Warnings about `known` and the expected accuracy, as sentences; empty if there
+    are enough rows.
+    """
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     smallest = min(sizes, key=sizes.__getitem__)
     single = [label for label, size in sizes.items() if size == 1]
     sentences = [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
     if len(sizes) == 1:
-        sentences.append("With one class the accuracy cannot be estimated: add a second class.")
+        sentences.append(
+            "With one class the accuracy cannot be estimated: add a second class."
+        )
     elif single:
-        subject = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
+        subject = (
+            f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
+        )
         problem = f"{subject} only one and cannot be assessed"
         if len(single) == len(sizes):
             problem = "with one per class, the accuracy cannot be estimated"
         sentences.append(f"Too few {inputs}: {problem}; add {inputs}.")
     elif sizes[smallest] < MIN_ROWS_PER_CLASS:
         sentences.append(
-            f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {inputs}, and folds leave out up "
-            f"to half of them; give at least {MIN_ROWS_PER_CLASS} of every class."
+            f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]}"
+            f" {inputs}, and folds leave out up to half of them; give at least"
+            f" {MIN_ROWS_PER_CLASS} of every class."
         )
     return [sentence for sentence in sentences if sentence]
 
 
 def p_value_caveat(
-    folds: "CrossValidation", level: float, inputs: str = "rows", remedy: str = "refuse below"
+    folds: "CrossValidation",
+    level: float,
+    inputs: str = "rows",
+    remedy: str = "refuse below",
 ) -> str | None:
-    """One sentence if no p-value of `known` can be below a level; `remedy` is how the user sets the level."""
-    rows = sum(len(held.index) for held in folds.held.values() if len(held.digests) > 1 or len(folds.held) == 1)
+    """One sentence if no p-value of `known` can be below a level; `remedy` is how the
+    user sets the level.
+    """
+    rows = sum(
+        len(held.index)
+        for held in folds.held.values()
+        if len(held.digests) > 1 or len(folds.held) == 1
+    )
     smallest = 1 / (rows + 1)
     if smallest < level:
         return None
@@ -175,17 +273,25 @@ def p_value_caveat(
         rule = "with one per class, the p-values of known are 1 and nothing is refused"
         return f"Too few {inputs}: {rule}; add {inputs}."
     return (
-        f"With {'one of the' if rows == 1 else rows} {inputs} the smallest p-value of known is {smallest:.2f}, so "
-        f"nothing is refused below {level:g}: add {inputs}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
+        f"With {'one of the' if rows == 1 else rows} {inputs} the smallest p-value of"
+        f" known is {smallest:.2f}, so nothing is refused below {level:g}: add"
+        f" {inputs}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
     )
 
 
-def warn_of_small_samples(folds: "CrossValidation | None", inputs: str = "rows", known_only: bool = False) -> None:
-    """Warn if a calibrated model has too few rows: for any estimate, or with `known_only` for `known`.
+def warn_of_small_samples(
+    folds: "CrossValidation | None", inputs: str = "rows", known_only: bool = False
+) -> None:
+    """Warn if a calibrated model has too few rows: for any estimate, or with
+    `known_only` for `known`.
 
     The warning points to the caller's caller.
     """
     if folds is not None:
-        sentences = [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)] if known_only else caveats(folds, inputs)
+        sentences = (
+            [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
+            if known_only
+            else caveats(folds, inputs)
+        )
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)

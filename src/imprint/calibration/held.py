@@ -1,4 +1,6 @@
-"""The rows of a class that cross-validation holds: distinct rows with their folds and weights."""
+"""The rows of a class that cross-validation holds: distinct rows with their folds and
+weights.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -9,14 +11,24 @@ import numpy as np
 
 from imprint.core.arrays import Array, State, class_entropy, factorize
 from imprint.core.errors import require
-from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout, to_arrays, to_stacks, to_states
+from imprint.core.layout import (
+    MAX_COUNT,
+    MIN_MASS,
+    Entry,
+    Layout,
+    to_arrays,
+    to_stacks,
+    to_states,
+)
 from imprint.kernels.rows import lengths
 
 FOLDS = 5
 MAX_HELD_ROWS = 100  # distinct rows of a class
 NEAR_COPY_DISTANCE = 0.08
-"""The maximum squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
-neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
+"""The maximum squared distance of near copies, as a share of twice the variance of the
+rows. About 30 % of the nearest neighbours in the training texts of CLINC150 are nearer,
+and under 3 % of those in the packs of pictures.
+"""
 LAYOUT: Layout = {
     "rows": Entry("m d"),
     "index": Entry("m", minimum=0, integer=True),
@@ -25,7 +37,8 @@ LAYOUT: Layout = {
     "total": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
-MAX_EARLIER_ROWS = 4_000_000  # of a class and in all, in a file of an earlier version, which has no digests
+# of a class and in all, in a file of an earlier version, which has no digests
+MAX_EARLIER_ROWS = 4_000_000
 EARLIER_LAYOUT: Layout = {
     "rows": Entry("m d"),
     "fold": Entry("m", minimum=0, maximum=FOLDS - 1, integer=True),
@@ -44,17 +57,20 @@ NO_DIGESTS = np.empty(0, dtype=np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """Some distinct rows of a class: those with the smallest random keys, in the order of their keys.
+    """Some distinct rows of a class: those with the smallest random keys, in the order
+    of their keys.
 
-    Equal rows count as one row with their total weight, so that copies are never on both sides of a fold. Key and fold
-    of a row follow from the seed, the label and the number of distinct rows of the class before it.
+    Equal rows count as one row with their total weight, so that copies are never on
+    both sides of a fold. Key and fold of a row follow from the seed, the label and the
+    number of distinct rows of the class before it.
     """
 
     rows: Array  # (m, d)
     index: Array  # (m,) how many distinct rows of the class came before
     weight: Array  # (m,)
     fold: Array  # (m,)
-    digests: Array  # (n,) uint64, of all distinct rows of the class, in the order of arrival
+    # (n,) uint64, of all distinct rows of the class, in the order of arrival
+    digests: Array
     total: float  # the weight of all rows
 
     @property
@@ -77,24 +93,48 @@ class HeldRows:
 
 
 def from_state(state: State, seed: int, label: Any) -> HeldRows:
-    """The held rows from the arrays of `to_state`, or of an earlier version; ValueError if they are inconsistent."""
+    """The held rows from the arrays of `to_state`, or of an earlier version; ValueError
+    if they are inconsistent.
+    """
     if "seen" in state:
         seen = int(state["seen"][0])
         keys = _random_stream(seed, label, "keys").random(seen)
-        index = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]  # of the held rows among all rows of the class
-        require(np.array_equal(keys[index], state["keys"]) and len(state["rows"]) == len(index))
-        digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
+        # of the held rows among all rows of the class
+        index = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
+        require(
+            np.array_equal(keys[index], state["keys"])
+            and len(state["rows"]) == len(index)
+        )
+        # placeholders, which match no row, for rows that were not held
+        digests = np.arange(seen, dtype=np.uint64)
         digests[index] = row_digests(state["rows"])
-        return _select(state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label)
+        return _select(
+            state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label
+        )
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
-    require(len(set(index.tolist())) == min(len(digests), MAX_HELD_ROWS) and index.max() < len(digests))
-    held = _select(state["rows"], index, state["weight"], digests, float(state["total"][0]), seed, label)
+    require(
+        len(set(index.tolist())) == min(len(digests), MAX_HELD_ROWS)
+        and index.max() < len(digests)
+    )
+    held = _select(
+        state["rows"],
+        index,
+        state["weight"],
+        digests,
+        float(state["total"][0]),
+        seed,
+        label,
+    )
     require(np.array_equal(held.index, index))
     return held
 
 
-def absorb(before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
-    """The held rows of a class after more rows have arrived, and the fold of each new row.  # (n, d), (n,)"""
+def absorb(
+    before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any
+) -> tuple[HeldRows, Array]:
+    """The held rows of a class after more rows have arrived, and the fold of each new
+    row.  # (n, d), (n,)
+    """
     empty = np.empty(0, dtype=np.int64)
     before = before or HeldRows(X[:0], empty, empty, empty, NO_DIGESTS, 0.0)
     index, first, digests = _distinct(before.digests, X)
@@ -103,24 +143,43 @@ def absorb(before: HeldRows | None, X: Array, weight: Array, seed: int, label: A
     rows = np.concatenate([before.rows, X[first]])
     held_index = np.concatenate([before.index, new])
     held_weight = np.concatenate([before.weight + added[before.index], added[new]])
-    held = _select(rows, held_index, held_weight, digests, before.total + float(weight.sum()), seed, label)
+    held = _select(
+        rows,
+        held_index,
+        held_weight,
+        digests,
+        before.total + float(weight.sum()),
+        seed,
+        label,
+    )
     return held, folds_of(seed, label, len(digests))[index]
 
 
 def folds_of_rows(X: Array, seed: int, label: Any, known: Array = NO_DIGESTS) -> Array:
-    """The fold of every row of a class, of which some digests may be known; equal rows share one.  # (n,)"""
+    """The fold of every row of a class, of which some digests may be known; equal rows
+    share one.  # (n,)
+    """
     index, _, digests = _distinct(known, X)
     return folds_of(seed, label, len(digests))[index]
 
 
-def near_copies(parts: list[HeldRows], chosen: list[Array], normalise: Callable[[Array], Array]) -> Array:
-    """Which of the chosen rows of each class almost equal a row of the class in another fold.  # (n,)"""
+def near_copies(
+    parts: list[HeldRows], chosen: list[Array], normalise: Callable[[Array], Array]
+) -> Array:
+    """Which of the chosen rows of each class almost equal a row of the class in another
+    fold.  # (n,)
+    """
     from scipy.spatial.distance import cdist
 
     rows = [normalise(held.rows[index]) for held, index in zip(parts, chosen)]
     nearest = []
-    with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
-        limit = 2 * NEAR_COPY_DISTANCE * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+    # distances of extreme rows are infinite: not near
+    with np.errstate(over="ignore", invalid="ignore"):
+        limit = (
+            2
+            * NEAR_COPY_DISTANCE
+            * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+        )
         for held, index, queries in zip(parts, chosen, rows):
             distances = cdist(queries, normalise(held.rows), "sqeuclidean")
             same_fold = held.fold[index][:, None] == held.fold
@@ -129,9 +188,11 @@ def near_copies(parts: list[HeldRows], chosen: list[Array], normalise: Callable[
 
 
 def folds_of(seed: int, label: Any, count: int) -> Array:
-    """The folds of the distinct rows of a class: each run of five rows is spread over all folds.  # (count,)
+    """The folds of the distinct rows of a class: each run of five rows is spread over
+    all folds.  # (count,)
 
-    If there are fewer rows than folds, the first folds have one row each; see `is_fitted`.
+    If there are fewer rows than folds, the first folds have one row each; see
+    `is_fitted`.
     """
     folds = min(count, FOLDS)
     random = _random_stream(seed, label, "folds").random((-(-count // folds), folds))
@@ -139,10 +200,12 @@ def folds_of(seed: int, label: Any, count: int) -> Array:
 
 
 def is_fitted(fold: Array, f: int) -> Array:
-    """Whether the model of fold `f` is fitted on each row of a class, given the folds of the rows.  # (n,)
+    """Whether the model of fold `f` is fitted on each row of a class, given the folds
+    of the rows.  # (n,)
 
-    Every model lacks some rows of every class: of a class of two to four rows, one. So classes of equal size stay
-    equal in every fold. A single row is missing in the first fold only.
+    Every model lacks some rows of every class: of a class of two to four rows, one. So
+    classes of equal size stay equal in every fold. A single row is missing in the first
+    fold only.
     """
     used = int(fold.max()) + 1
     return np.asarray(fold != (f % used if used > 1 else f))
@@ -156,18 +219,30 @@ def row_digests(X: Array) -> Array:
 
 
 def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
-    """The distinct row that each row of X equals, the first row of each new one, and all distinct digests in order."""
+    """The distinct row that each row of X equals, the first row of each new one, and
+    all distinct digests in order.
+    """
     digests = np.concatenate([known, row_digests(X)])
     first, index = factorize(digests)
     return index[len(known) :], first[first >= len(known)] - len(known), digests[first]
 
 
-def _select(rows: Array, index: Array, weight: Array, digests: Array, total: float, seed: int, label: Any) -> HeldRows:
+def _select(
+    rows: Array,
+    index: Array,
+    weight: Array,
+    digests: Array,
+    total: float,
+    seed: int,
+    label: Any,
+) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
     keys = _random_stream(seed, label, "keys").random(len(digests))[index]
     best = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
     fold = folds_of(seed, label, len(digests))[index[best]]
-    return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, total)
+    return HeldRows(
+        np.array(rows[best]), index[best], weight[best], fold, digests, total
+    )
 
 
 def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
@@ -176,9 +251,11 @@ def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
 
 
 def share_rows(summary: State, held: Array) -> tuple[State, State]:
-    """The state of a class without proxies that are held rows, or held rows at unit length: rows are stored once.
+    """The state of a class without proxies that are held rows, or held rows at unit
+    length: rows are stored once.
 
-    The second value refers to the rows: their indices, and the numbers by which they are divided.
+    The second value refers to the rows: their indices, and the numbers by which they
+    are divided.
     """
     proxies = summary.get("rows", held[:0])
     if 0 < len(proxies) <= len(held) and proxies.dtype == held.dtype:
@@ -188,21 +265,42 @@ def share_rows(summary: State, held: Array) -> tuple[State, State]:
             row_of = {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
             index = [row_of.get(row.tobytes(), -1) for row in proxies]
             if min(index) >= 0 and len({*index}) == len(index):
-                rest = {name: array for name, array in summary.items() if name != "rows"}
-                return rest, {"index": np.array(index, dtype=np.int64), "length": length[index]}
+                rest = {
+                    name: array for name, array in summary.items() if name != "rows"
+                }
+                return rest, {
+                    "index": np.array(index, dtype=np.int64),
+                    "length": length[index],
+                }
     return summary, {}
 
 
 def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
-    """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the file is inconsistent."""
+    """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the
+    file is inconsistent.
+    """
     if f"{SHARED}/index/values" not in arrays:
         return arrays
-    held, stored = to_stacks(arrays, "held")["rows"].by_class(), to_stacks(arrays, "state")
+    held, stored = (
+        to_stacks(arrays, "held")["rows"].by_class(),
+        to_stacks(arrays, "state"),
+    )
     proxies = stored["rows"].by_class() if "rows" in stored else {}
     for c, state in enumerate(to_states(arrays, SHARED, SHARED_LAYOUT, len(held), 0)):
         if state:
             index, length = state["index"], state["length"]
-            require(c not in proxies and len(set(index.tolist())) == len(index) and length.dtype == held[c].dtype)
+            require(
+                c not in proxies
+                and len(set(index.tolist())) == len(index)
+                and length.dtype == held[c].dtype
+            )
             proxies[c] = held[c][index] / length[:, None]
-    rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}
-    return {**rest, **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)])}
+    rest = {
+        name: array
+        for name, array in arrays.items()
+        if not name.startswith((STATE_ROWS, f"{SHARED}/"))
+    }
+    return {
+        **rest,
+        **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)]),
+    }

@@ -1,4 +1,6 @@
-"""The command line. Every file in `commands` is one command; the other files are what they share."""
+"""The command line. Every file in `commands` is one command; the other files are what
+they share.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +11,9 @@ EXIT_INTERRUPTED = 130  # after Ctrl-C
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong usage or input, 130 stopped."""
+    """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong
+    usage or input, 130 stopped.
+    """
     try:
         from imprint.cli.run import run
 

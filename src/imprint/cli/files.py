@@ -1,4 +1,6 @@
-"""Files that a command reads and writes: checks before any work is done, and copies in folders."""
+"""Files that a command reads and writes: checks before any work is done, and copies in
+folders.
+"""
 
 import filecmp
 import os
@@ -19,14 +21,18 @@ from imprint.core.files.atomic import home
 def quoted(*command: object) -> str:
     """A command line, quoted for the shell."""
     words = [str(word) for word in command]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return (
+        subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    )
 
 
 def check_csv(command: str, arguments: Sequence[str]) -> None:
     """Refuse `--csv FILE`: the option takes no file."""
     for word in arguments:
         if word.lower().endswith(".csv") and not Path(word).expanduser().exists():
-            raise ParameterError(f"--csv takes no file name: imprint {command} ... --csv > {word}.")
+            raise ParameterError(
+                f"--csv takes no file name: imprint {command} ... --csv > {word}."
+            )
 
 
 def check_model(path: Path | None) -> Path | None:
@@ -37,10 +43,14 @@ def check_model(path: Path | None) -> Path | None:
     return path
 
 
-def check_writable(path: Path, replaceable: Callable[[Path], object] | None = None, otherwise: str = "") -> None:
-    """Refuse a path at which no file can be written, and an existing file that is not `replaceable`.
+def check_writable(
+    path: Path, replaceable: Callable[[Path], object] | None = None, otherwise: str = ""
+) -> None:
+    """Refuse a path at which no file can be written, and an existing file that is not
+    `replaceable`.
 
-    `replaceable` returns a false value or raises `FileError` for such a file, and `otherwise` says why it stays.
+    `replaceable` returns a false value or raises `FileError` for such a file, and
+    `otherwise` says why it stays.
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
@@ -53,7 +63,9 @@ def check_writable(path: Path, replaceable: Callable[[Path], object] | None = No
     with suppress(FileError):
         if replaceable(path):
             return
-    raise FileError(f"Cannot write {path}: it exists and {otherwise}; choose another name.")
+    raise FileError(
+        f"Cannot write {path}: it exists and {otherwise}; choose another name."
+    )
 
 
 def check_page(path: Path | None) -> Path | None:
@@ -78,27 +90,38 @@ def check_home(advice: str = ", or disable the cache with --no-cache") -> None:
 
 
 def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
-    """Copy or link each file into its folder; return how many are new there. Never overwrites a file.
+    """Copy or link each file into its folder; return how many are new there. Never
+    overwrites a file.
 
-    A file whose folder has an identical one is left out; if a different one has its name, a number is appended.
+    A file whose folder has an identical one is left out; if a different one has its
+    name, a number is appended.
     """
     new = 0
     for name, folder in files:
         source = Path(name)
         with reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for target in (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count()):
+            for target in (
+                folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name)
+                for n in count()
+            ):
                 if target.exists() and filecmp.cmp(source, target, shallow=False):
                     break
                 if not os.path.lexists(target):
-                    os.symlink(source.resolve(), target) if link else _copy(source, target)
+                    (
+                        os.symlink(source.resolve(), target)
+                        if link
+                        else _copy(source, target)
+                    )
                     new += 1
                     break
     return new
 
 
 def folder_of(root: Path, label: object) -> Path:
-    """The folder of a class; the label `animal/cat` of a tree is the folder `cat` in `animal`."""
+    """The folder of a class; the label `animal/cat` of a tree is the folder `cat` in
+    `animal`.
+    """
     from imprint.core.tree import path_of  # loads NumPy
 
     return root.joinpath(*(folder_name(str(part)) for part in path_of(label)))
@@ -106,7 +129,12 @@ def folder_of(root: Path, label: object) -> Path:
 
 def folder_name(label: str) -> str:
     """A label, which may come from any file, as the name of one folder."""
-    name = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
+    name = (
+        "".join(
+            "_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label
+        ).strip()
+        or "_"
+    )
     return "_" * len(name) if set(name) == {"."} else name[:200]
 
 

@@ -1,4 +1,6 @@
-"""Functions that commands about models share: reading and embedding inputs, evaluation, and the report on a model."""
+"""Functions that commands about models share: reading and embedding inputs, evaluation,
+and the report on a model.
+"""
 
 import os
 import sys
@@ -17,7 +19,12 @@ from imprint.core.label_sets import indicator
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS
 from imprint.datasets.tables import load_table, table_suffix
-from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation, unreadable
+from imprint.evaluation.evaluation import (
+    Evaluation,
+    describe_expected,
+    evaluation,
+    unreadable,
+)
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
@@ -29,7 +36,12 @@ STANDARD_INPUT = "-"
 Result = Evaluation | TagEvaluation
 
 
-def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
+def read_inputs(
+    arguments: Sequence[str],
+    kind: Modality,
+    text_column: str | None = None,
+    texts: bool = False,
+) -> Split:
     """The inputs of a model, without labels; with `texts` every argument is a text.
 
     Otherwise an argument that exists as a file, or ends like one, is a file.
@@ -38,7 +50,11 @@ def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | Non
         raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
     values: list[Any] = []
     for word in arguments:
-        values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _text_or_path(word, kind)]
+        values += (
+            _standard_input(kind)
+            if word == STANDARD_INPUT
+            else [word if texts else _text_or_path(word, kind)]
+        )
     if not values:
         raise ParameterError("predict: standard input has no lines.")
     paths = [value for value in values if isinstance(value, Path)]
@@ -49,19 +65,37 @@ def read_inputs(arguments: Sequence[str], kind: Modality, text_column: str | Non
     items: list[Any] = []
     for value in values:
         is_folder = isinstance(value, Path) and value.is_dir()
-        items += map(Path, datasets.load_files([value], kind.name).names) if is_folder else [value]
-    names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
-    names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
+        items += (
+            map(Path, datasets.load_files([value], kind.name).names)
+            if is_folder
+            else [value]
+        )
+    names = [
+        "standard input" if isinstance(item, bytes) else str(item) for item in items
+    ]
+    names = [
+        name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)
+    ]
     return Split(PythonInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
 def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
-    """How a terminal shows inputs: texts with their words, files relative to the folder among the arguments.
+    """How a terminal shows inputs: texts with their words, files relative to the folder
+    among the arguments.
 
-    The names of files in several folders are relative to the common parent of these folders.
+    The names of files in several folders are relative to the common parent of these
+    folders.
     """
-    folders = [os.path.expanduser(word) for word in arguments if os.path.isdir(os.path.expanduser(word))]
-    if split.kind.typed or not folders or len({os.path.isabs(folder) for folder in folders}) > 1:
+    folders = [
+        os.path.expanduser(word)
+        for word in arguments
+        if os.path.isdir(os.path.expanduser(word))
+    ]
+    if (
+        split.kind.typed
+        or not folders
+        or len({os.path.isabs(folder) for folder in folders}) > 1
+    ):
         return split.captions
     root = os.path.commonpath(folders) + os.sep
     return [name.removeprefix(root) for name in split.names]
@@ -70,17 +104,24 @@ def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
 def _load_rows(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
     """All rows of one table, without their labels; they may belong to any split."""
     if len(values) > 1:
-        raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
+        raise ParameterError(
+            f"predict: give one table at a time, not {len(values)} arguments."
+        )
     path = Path(values[0])
     if not path.exists():
-        raise FileError(f"There is no file {path}; a model of {kind.plural} reads a table, a .npz or a .npy file.")
+        raise FileError(
+            f"There is no file {path}; a model of {kind.plural} reads a table, a .npz"
+            " or a .npy file."
+        )
     if table_suffix(path):
         return load_table(path, None, labelled=False, text_column=text_column)
     return datasets.load(path, labelled=False, text_column=text_column)
 
 
 def _text_or_path(word: str, kind: Modality) -> str | Path:
-    """An argument as a path; for a model of texts, as a text if there is no such file."""
+    """An argument as a path; for a model of texts, as a text if there is no such
+    file.
+    """
     path = Path(word).expanduser()
     if not kind.typed:
         return path
@@ -88,18 +129,28 @@ def _text_or_path(word: str, kind: Modality) -> str | Path:
         return word
     exists = os.path.exists(path)  # False if it is longer than any file name
     if not exists and (table_suffix(path) or of_file(word)):
-        raise FileError(f"There is no file {word}; to classify these words as a text, add --text.")
+        raise FileError(
+            f"There is no file {word}; to classify these words as a text, add --text."
+        )
     return path if exists else word
 
 
 def _standard_input(kind: Modality) -> list[Any]:
-    """The lines of standard input, each a text or a path; or its bytes, if they are one input and not lines."""
-    raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    """The lines of standard input, each a text or a path; or its bytes, if they are one
+    input and not lines.
+    """
+    raw = (
+        sys.stdin.buffer.read()
+        if hasattr(sys.stdin, "buffer")
+        else sys.stdin.read().encode()
+    )
     try:
         lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError:
         if kind.typed or not kind.needs_backbone:
-            raise ParameterError("predict: standard input is not text in UTF-8.") from None
+            raise ParameterError(
+                "predict: standard input is not text in UTF-8."
+            ) from None
         return [raw]
     if kind.typed:
         return list(lines)
@@ -107,25 +158,35 @@ def _standard_input(kind: Modality) -> list[Any]:
 
 
 def choose_backbone(model: Imprinter, kind: Modality) -> None:
-    """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
+    """Choose the default backbone for some data if none was named; refuse a cache that
+    cannot be written.
+    """
     model.embedder.choose(kind)
     if model.embedder.cache and kind.needs_backbone:
         files.check_home()
 
 
 def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, bool]:
-    """The embeddings of labelled data, with progress, and whether the data have a test part.
+    """The embeddings of labelled data, with progress, and whether the data have a test
+    part.
 
     Prints a description of the data.
     """
     with terminal.progress_bars() as bars:
-        nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
-        split = datasets.load(data, "train", progress=bars.download, tree=nesting, **vars(columns))
+        nesting = model.embedder.nesting(
+            model.classes_.tolist() if model.fitted else ()
+        )
+        split = datasets.load(
+            data, "train", progress=bars.download, tree=nesting, **vars(columns)
+        )
         choose_backbone(model, split.kind)
         backbone = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{backbone}.")
         if has_test := "test" in split.parts:
-            terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
+            terminal.note(
+                "The data have a train and a test part: this uses train; test is for"
+                " evaluation."
+            )
         rows = model.embedder.embed_labelled(split, progress=bars.embedding())
     for line in rows.notices:
         terminal.note(line)
@@ -137,7 +198,9 @@ def evaluate(model: Imprinter, rows: LabelledRows) -> Result:
     if isinstance(head := model.state.head, TagHead):
         return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
     P = head.probabilities(head.scores(rows.X))
-    return evaluation(P, head.classes, rows.y, rows.paths, rows.skipped, tree=model.tree)
+    return evaluation(
+        P, head.classes, rows.y, rows.paths, rows.skipped, tree=model.tree
+    )
 
 
 def write_page(path: Path, page: str) -> None:
@@ -148,7 +211,11 @@ def write_page(path: Path, page: str) -> None:
 
 
 def report(
-    model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, test_result: Result | None = None
+    model: Imprinter,
+    path: Path,
+    json: bool,
+    rows: Embedded | None = None,
+    test_result: Result | None = None,
 ) -> None:
     """Print what the model file holds, and the next command."""
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_
@@ -156,24 +223,44 @@ def report(
     if rows is not None and rows.y is not None:
         labels, counts = np.unique(rows.y, return_counts=True)
         if rows.tags is not None:
-            labels, counts = np.asarray(rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0)
+            labels, counts = (
+                np.asarray(rows.tags),
+                indicator(rows.y.tolist(), rows.tags).sum(axis=0),
+            )
         rows_per_class = dict(zip(map(str, labels.tolist()), counts.tolist()))
     proxies = len(head.proxies.labels)
     if json:
-        facts = {"model": str(path), "classes": classes.tolist(), "proxies": proxies, "rows": rows_per_class}
+        facts = {
+            "model": str(path),
+            "classes": classes.tolist(),
+            "proxies": proxies,
+            "rows": rows_per_class,
+        }
         if model.calibrated:
             values = [model.expected_accuracy_, *model.expected_interval_]
-            accuracy, *interval = (round(value, 6) if np.isfinite(value) else None for value in values)
+            accuracy, *interval = (
+                round(value, 6) if np.isfinite(value) else None for value in values
+            )
             facts |= {"expected_accuracy": accuracy, "expected_interval": interval}
         if test_result is not None:
             results = test_result.as_json().items()
-            facts["test"] = {name: value for name, value in results if isinstance(value, int | float)}
-        return terminal.emit(facts | {"skipped": unreadable(rows.skipped if rows else ())})
+            facts["test"] = {
+                name: value for name, value in results if isinstance(value, int | float)
+            }
+        return terminal.emit(
+            facts | {"skipped": unreadable(rows.skipped if rows else ())}
+        )
     noun = "label" if head.tags else "class"
     if rows is not None:
-        terminal.note(f"Imprinted {kind.count(len(rows.X))} of {terminal.count(len(rows_per_class), noun)}.")
+        terminal.note(
+            f"Imprinted {kind.count(len(rows.X))} of"
+            f" {terminal.count(len(rows_per_class), noun)}."
+        )
         if model.state.named:
-            terminal.note("The class names serve as one more example each (--no-names leaves them out).")
+            terminal.note(
+                "The class names serve as one more example each (--no-names leaves them"
+                " out)."
+            )
     size = f"{terminal.count(len(classes), noun)}, {terminal.count(proxies, 'proxy')}"
     terminal.note(f"{path}: {size}, {terminal.file_size(path)}.")
     for line in describe_expected(head, kind.plural):
@@ -181,7 +268,10 @@ def report(
     if test_result is not None:
         terminal.note(f"{test_result.summary()} on the test part.")
     if len(classes) == 1 and not head.tags:
-        terminal.note(f"The model has one class: every input is classified as {str(classes[0])!r}.")
+        terminal.note(
+            "The model has one class: every input is classified as"
+            f" {str(classes[0])!r}."
+        )
         terminal.note(f"Next: {files.quoted('imprint', 'add', path, 'DATA')}")
     else:
         example = kind.noun.upper() if kind.needs_backbone else "TABLE"

@@ -1,4 +1,6 @@
-"""Options that several commands share: single ones, and groups that a command receives as one value."""
+"""Options that several commands share: single ones, and groups that a command receives
+as one value.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,38 +15,55 @@ from typer import Argument, Option
 from imprint import recipes
 from imprint.cli.files import check_model, check_page
 
-MODEL = Argument(metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model)
+MODEL = Argument(
+    metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model
+)
 DATA_HELP = (
-    "A folder with one sub-folder of pictures or sounds per class; a table of texts or embeddings (.csv .tsv .jsonl "
-    ".parquet); embeddings as .npz, or .npy with --labels; or a data set, see `imprint list datasets`."
+    "A folder with one sub-folder of pictures or sounds per class; a table of texts or"
+    " embeddings (.csv .tsv .jsonl .parquet); embeddings as .npz, or .npy with"
+    " --labels; or a data set, see `imprint list datasets`."
 )
 DATA = Argument(metavar="DATA", help=DATA_HELP)
 TREE = Option(
     None,
     "--tree/--flat",
-    help="Read sub-folders of classes, and labels such as animal/cat, as a tree of classes, or each top folder as one "
-    "class. [default: a tree, unless the sub-folders have numbers as names]",
+    help=(
+        "Read sub-folders of classes, and labels such as animal/cat, as a tree of"
+        " classes, or each top folder as one class. [default: a tree, unless the"
+        " sub-folders have numbers as names]"
+    ),
 )
-TEXT_COLUMN = Option(None, metavar="NAME", help="The column of texts in a table. [default: text]")
+TEXT_COLUMN = Option(
+    None, metavar="NAME", help="The column of texts in a table. [default: text]"
+)
 BACKBONE = Option(
     None,
     "--backbone",
     "-b",
-    help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, yamnet "
-    "for sounds]",
+    help=(
+        "Network, see `imprint list backbones`. [default: efficientnet_lite0 for"
+        " pictures, minilm for texts, yamnet for sounds]"
+    ),
     autocompletion=lambda: import_module("imprint.backbones").names(),  # loads NumPy
 )
 MOVED_BACKBONE = Option(
-    None, "--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."
+    None,
+    "--backbone",
+    "-b",
+    help="New path of the model's backbone (onnx:FILE), if its file has moved.",
 )
 RECIPE_HELP = "A method by name, see `imprint list recipes`. [default: kernel]"
 RECIPE = Option(None, "--recipe", "-r", help=RECIPE_HELP, autocompletion=recipes.names)
 DEVICE = Option("cpu", help="Device of the backbone: cpu or cuda.")
-THREADS = Option(None, min=1, help="Maximum number of cores for the backbone. [default: all]")
+THREADS = Option(
+    None, min=1, help="Maximum number of cores for the backbone. [default: all]"
+)
 ENGINE = Option("local", help="local, or ray: the cluster at RAY_ADDRESS.")
 CACHE = Option(True, help="Cache embeddings, so that repeated runs are fast.")
 JSON = Option(False, "--json", help="JSON on standard output, for programs.")
-PAGE = Option(None, metavar="FILE", help="Write the result as one HTML page.", callback=check_page)
+PAGE = Option(
+    None, metavar="FILE", help="Write the result as one HTML page.", callback=check_page
+)
 
 
 def output(help: str, default: Any = ...) -> Any:
@@ -56,23 +75,36 @@ def output(help: str, default: Any = ...) -> Any:
 class DataColumns:
     """Where the labels and the texts of data are."""
 
-    labels: Path | None = Option(None, metavar="FILE", help="One label per row, for a .npy file of embeddings.")
-    label_column: str | None = Option(None, metavar="NAME", help="The column of labels in a table. [default: label]")
+    labels: Path | None = Option(
+        None, metavar="FILE", help="One label per row, for a .npy file of embeddings."
+    )
+    label_column: str | None = Option(
+        None, metavar="NAME", help="The column of labels in a table. [default: label]"
+    )
     text_column: str | None = TEXT_COLUMN
 
 
 @dataclass
 class TagColumns(DataColumns):
-    """Where the labels and the texts of data are, if an input may have several labels."""
+    """Where the labels and the texts of data are, if an input may have several
+    labels.
+    """
 
     label_column: str | None = Option(
-        None, metavar="NAME", help="The column of labels in a table; several (tags) as NAME,NAME. [default: label]"
+        None,
+        metavar="NAME",
+        help=(
+            "The column of labels in a table; several (tags) as NAME,NAME. [default:"
+            " label]"
+        ),
     )
     separator: str | None = Option(
         None,
         metavar="TEXT",
-        help="Inputs may have several labels (tags): cells of a table are split at TEXT, such as '|', and equal files "
-        "in several folders are one input.",
+        help=(
+            "Inputs may have several labels (tags): cells of a table are split at TEXT,"
+            " such as '|', and equal files in several folders are one input."
+        ),
     )
 
 
@@ -100,15 +132,21 @@ class NetworkOfModel(CachedNetwork):
 
 
 def expand_groups(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command for typer: each parameter that is a group, a dataclass, is replaced by the options of the group."""
+    """The command for typer: each parameter that is a group, a dataclass, is replaced
+    by the options of the group.
+    """
     groups: dict[str, Any] = {
-        name: p.annotation for name, p in signature(command).parameters.items() if is_dataclass(p.annotation)
+        name: p.annotation
+        for name, p in signature(command).parameters.items()
+        if is_dataclass(p.annotation)
     }
 
     @wraps(command)
     def call(**values: Any) -> Any:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            values[name] = group(
+                **{field.name: values.pop(field.name) for field in fields(group)}
+            )
         return command(**values)
 
     parameters = []
@@ -117,7 +155,9 @@ def expand_groups(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters.append(p)
             continue
         for field in fields(groups[name]):
-            parameters.append(p.replace(name=field.name, annotation=field.type, default=field.default))
+            parameters.append(
+                p.replace(name=field.name, annotation=field.type, default=field.default)
+            )
     keywords = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
     call.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in keywords}

@@ -22,10 +22,14 @@ from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.extras import conflict_warning, environment
 
 FILES = sorted(Path(__file__).with_name("commands").glob("[!_]*.py"))
-SUMMARIES = {file.stem: file.read_text("utf-8").partition("\n")[0].strip('"') for file in FILES}
+SUMMARIES = {
+    file.stem: file.read_text("utf-8").partition("\n")[0].strip('"') for file in FILES
+}
 """Every command, and the first line of its file: the first sentence of its help."""
 EXIT_FAILURE, EXIT_USAGE = 1, 2
-"""Exit codes besides 0 and `cli.EXIT_INTERRUPTED`: some inputs failed; invalid usage or input."""
+"""Exit codes besides 0 and `cli.EXIT_INTERRUPTED`: some inputs failed; invalid usage or
+input.
+"""
 DEBUG = "--debug"
 UsageError: Any = typer.BadParameter.__base__  # typer does not export it
 
@@ -38,11 +42,15 @@ def run(args: Sequence[str] | None = None) -> int:
     words = [word for word in words[:end] if word != DEBUG] + words[end:]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # characters that the terminal's encoding does not have
+            # characters that the terminal's encoding does not have
+            stream.reconfigure(errors="backslashreplace")
     if not debug:
         sys.excepthook = _print_one_line
     try:  # calling a Typer would set its own excepthook
-        code = application().main(args=words, prog_name="imprint", standalone_mode=False) or 0
+        code = (
+            application().main(args=words, prog_name="imprint", standalone_mode=False)
+            or 0
+        )
     except UsageError as e:
         _print_usage_error(e)
         return EXIT_USAGE
@@ -57,7 +65,8 @@ def run(args: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as e:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(e, BrokenPipeError):  # a closed pipe (`imprint ... | head`) is not reported
+        # a closed pipe (`imprint ... | head`) is not reported
+        if not isinstance(e, BrokenPipeError):
             terminal.fail(f"Cannot write to standard output: {e.strerror}.")
         code = code or EXIT_FAILURE
     return int(code)
@@ -70,20 +79,37 @@ def _print_usage_error(error: Any) -> None:
     if kind == "NoArgsIsHelpError":
         sys.stderr.write(f"{context.get_help()}\n")
         return
-    parameter, option = getattr(error, "param", None), getattr(error, "option_name", None)
+    parameter, option = (
+        getattr(error, "param", None),
+        getattr(error, "option_name", None),
+    )
     if context is not None:  # it is None if an option lacks its value
-        sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
-        if option in ("-o", "--output") and "csv" in {p.name for p in context.command.params}:
-            sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
+        sys.stderr.write(
+            f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n"
+        )
+        if option in ("-o", "--output") and "csv" in {
+            p.name for p in context.command.params
+        }:
+            sentence = (
+                f"No such option: {option}. To write a table: {context.command_path}"
+                " ... --csv > FILE"
+            )
     if kind == "MissingParameter" and parameter is not None:
-        option_name = parameter.opts[:1] if parameter.param_type_name == "option" else []
+        option_name = (
+            parameter.opts[:1] if parameter.param_type_name == "option" else []
+        )
         name = " ".join(filter(None, [*option_name, parameter.metavar]))
-        sentence = f"{name} is missing: {parameter.help[:1].lower()}{parameter.help[1:].rstrip('.')}"
+        sentence = (
+            f"{name} is missing:"
+            f" {parameter.help[:1].lower()}{parameter.help[1:].rstrip('.')}"
+        )
     terminal.fail(sentence if sentence.endswith("?") else f"{sentence}.")
 
 
 def _in_cli_terms(sentence: str, words: Sequence[str]) -> str:
-    """An error in the terms of the command line: `--level 3` for `level=3`, `--label-column` for `label_column`."""
+    """An error in the terms of the command line: `--level 3` for `level=3`,
+    `--label-column` for `label_column`.
+    """
     name = next((word for word in words if word in SUMMARIES), None)
     command = load_command(name) if name else None
     commands = [command, *getattr(command, "commands", {}).values()] if command else []
@@ -91,7 +117,8 @@ def _in_cli_terms(sentence: str, words: Sequence[str]) -> str:
     options = {p.name: p.opts[0] for p in parameters if p.param_type_name == "option"}
     if not options:
         return sentence
-    rule, known, listed = sentence.partition(" Known: ")  # known names stay, even if equal to that of a parameter
+    # known names stay, even if equal to that of a parameter
+    rule, known, listed = sentence.partition(" Known: ")
     call = rf"^(?:\w+\((?:.*, )?)?({'|'.join(options)})='?(.*?)'?\)?: "
     rule = re.sub(call, lambda match: f"{options[match[1]]} {match[2]}: ", rule)
     for parameter in (name for name in options if "_" in name):
@@ -104,7 +131,12 @@ def load_command(name: str) -> Any:
     from imprint.cli.options import expand_groups  # loads recipes
 
     module = import_module(f"imprint.cli.commands.{name}")
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, help=module.__doc__)
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        help=module.__doc__,
+    )
     for function in getattr(module, "COMMANDS", None) or [module.command]:
         app.command(help=function.__doc__ or module.__doc__)(expand_groups(function))
     command = get_command(app)
@@ -113,7 +145,9 @@ def load_command(name: str) -> Any:
 
 
 class _Group(TyperGroup):
-    """All commands. A command is imported when it is used, so that others start fast."""
+    """All commands. A command is imported when it is used, so that others start
+    fast.
+    """
 
     def get_command(self, ctx: Any, name: str) -> Any:
         return load_command(name) if name in SUMMARIES else None
@@ -126,7 +160,12 @@ class _Group(TyperGroup):
 def application() -> Any:
     """The command `imprint`, a group of all commands."""
     context = {"help_option_names": ["-h", "--help"]}
-    app = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode=None, context_settings=context)
+    app = typer.Typer(
+        cls=_Group,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings=context,
+    )
     app.callback(invoke_without_command=True)(_main)
     group: Any = get_command(app)
     group.commands = dict.fromkeys(SUMMARIES)
@@ -136,12 +175,15 @@ def application() -> Any:
 def _main(
     context: typer.Context,
     version: bool = Option(False, "--version", help="Print the version."),
-    verbose: bool = Option(False, "--verbose", help="With --version: print what a bug report needs."),
+    verbose: bool = Option(
+        False, "--verbose", help="With --version: print what a bug report needs."
+    ),
     debug: bool = Option(False, DEBUG, help="Show where an error comes from."),
 ) -> None:
     """Make classifiers from pictures, texts, sounds or embeddings, without training.
 
-    Start with `imprint demo`, or with a folder that has one sub-folder of pictures per class:
+    Start with `imprint demo`, or with a folder that has one sub-folder of pictures per
+    class:
 
     \b
       imprint fit photos/ -o model.imprint
@@ -152,12 +194,20 @@ def _main(
         terminal.note(conflict_warning())
         raise typer.Exit
     if verbose:
-        raise typer.BadParameter("it goes with --version.", context, param_hint="--verbose")
+        raise typer.BadParameter(
+            "it goes with --version.", context, param_hint="--verbose"
+        )
     if context.invoked_subcommand is None:
-        raise typer.BadParameter("name a command; `imprint --help` lists them.", context, param_hint="COMMAND")
+        raise typer.BadParameter(
+            "name a command; `imprint --help` lists them.",
+            context,
+            param_hint="COMMAND",
+        )
 
 
-def _print_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_one_line(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     """One line instead of a traceback for an unexpected error."""
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename}: " if error.filename else ""
@@ -168,4 +218,7 @@ def _print_one_line(kind: type[BaseException], error: BaseException, trace: Trac
         if isinstance(error, ImportError):
             terminal.note(conflict_warning())
         first = str(error).partition("\n")[0]
-        terminal.fail(f"{kind.__name__}: {first} (this may be a fault in imprint; {DEBUG} shows where)")
+        terminal.fail(
+            f"{kind.__name__}: {first} (this may be a fault in imprint; {DEBUG} shows"
+            " where)"
+        )

@@ -1,4 +1,6 @@
-"""Data to standard output, messages and progress to standard error; colours only on a terminal."""
+"""Data to standard output, messages and progress to standard error; colours only on a
+terminal.
+"""
 
 import io
 import json
@@ -22,15 +24,22 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 10  # inputs or sentences that are printed one by one
 printable = partial(errors.printable, max_length=sys.maxsize)
-"""Text of any length in which control characters, such as colour codes and changes of direction, are escaped."""
+"""Text of any length in which control characters, such as colour codes and changes of
+direction, are escaped.
+"""
 PIPE_COLUMNS = 10_000  # the width of a pipe or file: nothing is cut
-NARROW_TERMINAL, BRIEF_WIDTH = 100, 16  # below the first width, labels in a list are cut to the second
+# below the first width, labels in a list are cut to the second
+NARROW_TERMINAL, BRIEF_WIDTH = 100, 16
 MIN_TEXT_WIDTH, MIN_FIRST_WIDTH, SHORT_WIDTH, GAP_WIDTH = 8, 12, 20, 2
-"""Widths in tables: minimum of a text, minimum of the first column, maximum of a short text, and between columns."""
+"""Widths in tables: minimum of a text, minimum of the first column, maximum of a short
+text, and between columns.
+"""
 
 
 def write(text: str) -> None:
-    """Text to standard output: exact in a pipe, with control characters escaped on a terminal."""
+    """Text to standard output: exact in a pipe, with control characters escaped on a
+    terminal.
+    """
     sys.stdout.write(printable(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
@@ -58,7 +67,9 @@ def fail(text: str) -> None:
     """The sentence that says why a command failed."""
     from rich.text import Text
 
-    console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True)
+    console(sys.stderr).print(
+        Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True
+    )
 
 
 def table(
@@ -69,28 +80,39 @@ def table(
     optional: Sequence[str] = (),
     names: bool = True,
 ) -> None:
-    """Rows to standard output; the columns named in `right` are numbers and are never cut.
+    """Rows to standard output; the columns named in `right` are numbers and are never
+    cut.
 
-    On a narrow terminal, `optional` columns are left out, the last first, until the words of the others fit. Texts wrap
-    between words, or within a word that is too long, but the first column, if it holds paths or other `names`, loses
-    its middle instead.
+    On a narrow terminal, `optional` columns are left out, the last first, until the
+    words of the others fit. Texts wrap between words, or within a word that is too
+    long, but the first column, if it holds paths or other `names`, loses its middle
+    instead.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     screen = console(sys.stdout)
-    lines = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
-    cells = {name: [Text(name), *(line[i] for line in lines)] for i, name in enumerate(columns)}
+    lines = [
+        [cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row]
+        for row in rows
+    ]
+    cells = {
+        name: [Text(name), *(line[i] for line in lines)]
+        for i, name in enumerate(columns)
+    }
     widths = _column_widths(cells, right, optional, screen.width)
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    grid = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True
+    )
     for name, width in widths.items():
         no_wrap = name in right or (names and name == columns[0])
         grid.add_column(
             name,
             justify="right" if name in right else "left",
             no_wrap=no_wrap,
-            overflow="ellipsis" if no_wrap else "fold",  # without "…", a part of a number is read as another number
+            # without "…", a part of a number is read as another number
+            overflow="ellipsis" if no_wrap else "fold",
             width=width,
         )
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
@@ -100,37 +122,55 @@ def table(
 
 
 def _column_widths(
-    cells: "dict[str, list[Text]]", right: Sequence[str], optional: Sequence[str], total: int
+    cells: "dict[str, list[Text]]",
+    right: Sequence[str],
+    optional: Sequence[str],
+    total: int,
 ) -> dict[str, int]:
-    """The widths of the columns, so that they fit into `total`; the widest text becomes narrower first.
+    """The widths of the columns, so that they fit into `total`; the widest text becomes
+    narrower first.
 
-    A text becomes no narrower than its longest word. Short texts between the first and the last column become narrower
-    only if words do not fit either.
+    A text becomes no narrower than its longest word. Short texts between the first and
+    the last column become narrower only if words do not fit either.
     """
     from rich.cells import cell_len
 
-    widths = {name: max(cell.cell_len for cell in column) for name, column in cells.items()}
-    words = {name: " ".join(cell.plain for cell in column).split() for name, column in cells.items()}
+    widths = {
+        name: max(cell.cell_len for cell in column) for name, column in cells.items()
+    }
+    words = {
+        name: " ".join(cell.plain for cell in column).split()
+        for name, column in cells.items()
+    }
     longest = {name: max(map(cell_len, words[name])) for name in cells}
     minimum = {
-        name: width if width <= SHORT_WIDTH or name in right else longest[name] for name, width in widths.items()
+        name: width if width <= SHORT_WIDTH or name in right else longest[name]
+        for name, width in widths.items()
     }
     texts = [name for name in cells if name not in right]
-    minimum |= {texts[-1]: max(longest[texts[-1]], MIN_TEXT_WIDTH), texts[0]: MIN_FIRST_WIDTH}
+    minimum |= {
+        texts[-1]: max(longest[texts[-1]], MIN_TEXT_WIDTH),
+        texts[0]: MIN_FIRST_WIDTH,
+    }
     minimum = {name: min(width, widths[name]) for name, width in minimum.items()}
     for name in reversed(optional):
         if sum(minimum.values()) + GAP_WIDTH * (len(minimum) - 1) > total:
             del widths[name], minimum[name]
     for lowest in (minimum, dict.fromkeys(widths, MIN_TEXT_WIDTH)):
         for limit in range(total, MIN_TEXT_WIDTH - 1, -1):
-            fitted = {name: w if name in right else min(w, max(limit, lowest[name])) for name, w in widths.items()}
+            fitted = {
+                name: w if name in right else min(w, max(limit, lowest[name]))
+                for name, w in widths.items()
+            }
             if sum(fitted.values()) + GAP_WIDTH * (len(fitted) - 1) <= total:
                 return fitted
     return fitted
 
 
 def shortened(text: str, width: int) -> str:
-    """A text of at most `width` terminal columns, where wide characters take two; a longer one loses its middle."""
+    """A text of at most `width` terminal columns, where wide characters take two; a
+    longer one loses its middle.
+    """
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:
@@ -142,8 +182,14 @@ def shortened(text: str, width: int) -> str:
 
 
 def brief(label: object) -> str:
-    """A label in a list of several; on a narrow terminal, a long one loses its middle."""
-    return shortened(str(label), BRIEF_WIDTH) if console(sys.stdout).width < NARROW_TERMINAL else str(label)
+    """A label in a list of several; on a narrow terminal, a long one loses its
+    middle.
+    """
+    return (
+        shortened(str(label), BRIEF_WIDTH)
+        if console(sys.stdout).width < NARROW_TERMINAL
+        else str(label)
+    )
 
 
 def marked(value: object) -> "Text":
@@ -159,7 +205,9 @@ def heading(text: str) -> None:
 
 
 def report_skipped(inputs: Sequence["Skipped"]) -> int:
-    """Name the inputs that cannot be read, the first ten of them; return the exit code, 1 if there are any."""
+    """Name the inputs that cannot be read, the first ten of them; return the exit code,
+    1 if there are any.
+    """
     for skipped in inputs[:MAX_NAMED]:
         note(f"Skipped {skipped.name}: {skipped.reason}.")
     if len(inputs) > MAX_NAMED:
@@ -170,7 +218,13 @@ def report_skipped(inputs: Sequence["Skipped"]) -> int:
 def file_size(path: Path) -> str:
     """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
     size = path.stat().st_size
-    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
+    return (
+        f"{size} bytes"
+        if size < 1000
+        else f"{size / 1e3:.0f} kB"
+        if size < 1e6
+        else f"{size / 1e6:.1f} MB"
+    )
 
 
 def console(stream: Any) -> "Console":
@@ -178,7 +232,9 @@ def console(stream: Any) -> "Console":
     from rich.console import Console
 
     colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
-    return Console(file=stream, width=None if stream.isatty() else PIPE_COLUMNS, **colours)
+    return Console(
+        file=stream, width=None if stream.isatty() else PIPE_COLUMNS, **colours
+    )
 
 
 class Bars:
@@ -189,27 +245,55 @@ class Bars:
         self._tasks: dict[str, Any] = {}
 
     def step(self, title: str, done: int, total: int | None, bar: str = "") -> None:
-        """Show how much of some work is done, in a new bar or an earlier one; its title may change."""
+        """Show how much of some work is done, in a new bar or an earlier one; its title
+        may change.
+        """
         if bar not in self._tasks:
             self._tasks[bar] = self._progress.add_task(printable(title), total=total)
-        self._progress.update(self._tasks[bar], description=printable(title), completed=done, total=total)
+        self._progress.update(
+            self._tasks[bar], description=printable(title), completed=done, total=total
+        )
 
     def download(self, file: str, done: int, total: int | None) -> None:
         """The callback for downloads by `datasets.load`: a bar for each file."""
         self.step(f"Downloading {file}", done, total, file)
 
-    def embedding(self, title: str = "Embedding") -> "Callable[[EmbeddingProgress], None]":
-        """A callback for the progress of embedding; its bar, one for each title, is shown from the start."""
+    def embedding(
+        self, title: str = "Embedding"
+    ) -> "Callable[[EmbeddingProgress], None]":
+        """A callback for the progress of embedding; its bar, one for each title, is
+        shown from the start.
+        """
         self.step(title, 0, None, title)
-        return lambda p: self.step("Waiting for another process" if p.waiting else title, p.done, p.total, title)
+        return lambda p: self.step(
+            "Waiting for another process" if p.waiting else title,
+            p.done,
+            p.total,
+            title,
+        )
 
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Progress bars on standard error while the block runs, if that is a terminal; they are removed afterwards."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """Progress bars on standard error while the block runs, if that is a terminal; they
+    are removed afterwards.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     hidden = not sys.stderr.isatty()
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=hidden) as progress:
+    with Progress(
+        *columns, console=console(sys.stderr), transient=True, disable=hidden
+    ) as progress:
         yield Bars(progress)

@@ -1,4 +1,5 @@
-"""Neural collapse: how closely embeddings cluster around their class means, as functions of (X, y).
+"""Neural collapse: how closely embeddings cluster around their class means, as
+functions of (X, y).
 
 >>> from imprint.collapse import nc1
 >>> round(nc1([[0.0], [2], [4], [6]], ["cat", "cat", "dog", "dog"]), 12)
@@ -10,5 +11,16 @@ from imprint.collapse.functions import GainFit, cdnv, gain_fit, nc1, nc2, nc3, n
 from imprint.collapse.metrics import NC2, Collapse
 
 __all__ = [
-    "NC2", "Accumulator", "Collapse", "GainFit", "SecondPass", "cdnv", "gain_fit", "nc1", "nc2", "nc3", "nc4", "vci",
-]  # fmt: skip
+    "NC2",
+    "Accumulator",
+    "Collapse",
+    "GainFit",
+    "SecondPass",
+    "cdnv",
+    "gain_fit",
+    "nc1",
+    "nc2",
+    "nc3",
+    "nc4",
+    "vci",
+]

@@ -11,32 +11,43 @@ from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
 from imprint.kernels.cpu import on_all_cores
 
-FLOAT32_EPS, FLOAT64_EPS = (float(np.finfo(dtype).eps) for dtype in (np.float32, np.float64))
+FLOAT32_EPS, FLOAT64_EPS = (
+    float(np.finfo(dtype).eps) for dtype in (np.float32, np.float64)
+)
 EQUAL_MEANS = "the class means must differ, here they are all equal"
 LinearHead = tuple[Array, Array]  # weights (C, l) and bias (C,) of a linear head
 
 
 @dataclass(frozen=True)
 class NC2:
-    """Deviations of the centred class means from a simplex equiangular tight frame (ETF); all zero on an ETF."""
+    """Deviations of the centred class means from a simplex equiangular tight frame
+    (ETF); all zero on an ETF.
+    """
 
     equinorm: float  # standard deviation of the lengths over their mean
     equiangular: float  # mean over pairs of classes of |cosine + 1 / (C - 1)|
-    etf: float  # Frobenius distance of the Gram matrix to that of the frame, both scaled to norm one
+    # Frobenius distance of the Gram matrix to that of the frame, both scaled to norm
+    # one
+    etf: float
 
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
-    """The metrics of all rows so far, computed on access. Each equals the function of the same name."""
+    """The metrics of all rows so far, computed on access. Each equals the function of
+    the same name.
+    """
 
     call: str = field(repr=False)  # the call that error messages name
     classes: Array  # (C,) sorted
     counts: Array  # (C,) rows of each class
     means: Array  # (C, l) float64
     eps: float  # relative rounding error of the input
-    variances: Array | None = None  # (C,) mean squared distance of the rows of each class to their mean
-    within: Array | None = None  # (l, l) Sw, the mean over classes of the class covariances
-    agreement: float | None = None  # share of rows on which a classifier and the nearest-mean rule agree
+    # (C,) mean squared distance of the rows of each class to their mean
+    variances: Array | None = None
+    # (l, l) Sw, the mean over classes of the class covariances
+    within: Array | None = None
+    # share of rows on which a classifier and the nearest-mean rule agree
+    agreement: float | None = None
 
     @classmethod
     def of(cls, rows: RowsByClass) -> "Collapse":
@@ -54,24 +65,43 @@ class Collapse:
                 raise self.error("bias must be given with weights")
             return None
         W = check_values(self.call, "weights", weights, self.means.shape)
-        return W, check_values(self.call, "bias", np.zeros(len(W)) if bias is None else bias, self.classes.shape)
+        return W, check_values(
+            self.call,
+            "bias",
+            np.zeros(len(W)) if bias is None else bias,
+            self.classes.shape,
+        )
 
-    def agreeing(self, rows: RowsByClass, predictions: Any, head: LinearHead | None) -> int:
-        """The number of rows that a classifier, given by predictions or as a head, assigns to the nearest mean."""
-        predicted = None if predictions is None else check_labels(self.call, "predictions", predictions, len(rows.X))
+    def agreeing(
+        self, rows: RowsByClass, predictions: Any, head: LinearHead | None
+    ) -> int:
+        """The number of rows that a classifier, given by predictions or as a head,
+        assigns to the nearest mean.
+        """
+        predicted = (
+            None
+            if predictions is None
+            else check_labels(self.call, "predictions", predictions, len(rows.X))
+        )
         if (predicted is None) == (head is None):
             raise self.error("give either predictions or weights")
-        if predicted is not None and (predicted.dtype.kind in "US") != (self.classes.dtype.kind in "US"):
+        if predicted is not None and (predicted.dtype.kind in "US") != (
+            self.classes.dtype.kind in "US"
+        ):
             raise self.error("predictions must be labels of the same type as y")
         W, b = head or (np.zeros(0), np.zeros(0))
         offsets = np.einsum("ij,ij->i", self.centred, self.centred) / 2
 
         def agreeing_in(part: slice) -> int:
             block = rows.X[part].astype(np.float64)
-            nearest = self.classes[np.argmax((block - self.centre) @ self.centred.T - offsets, axis=1)]
+            nearest = self.classes[
+                np.argmax((block - self.centre) @ self.centred.T - offsets, axis=1)
+            ]
             if predicted is not None:
                 return int((predicted[part] == nearest).sum())
-            return int((self.classes[np.argmax(block @ W.T + b, axis=1)] == nearest).sum())
+            return int(
+                (self.classes[np.argmax(block @ W.T + b, axis=1)] == nearest).sum()
+            )
 
         return sum(on_all_cores(agreeing_in, rows.parts()))
 
@@ -89,14 +119,20 @@ class Collapse:
     def tolerance(self) -> float:
         """The largest length of a centred mean that rounding alone can explain.
 
-        Rounding the input moves the C x l matrix of means by about eps times its norm, and by Weyl's inequality no
-        singular value moves further. The same holds for the float64 arithmetic here.
+        Rounding the input moves the C x l matrix of means by about eps times its norm,
+        and by Weyl's inequality no singular value moves further. The same holds for the
+        float64 arithmetic here.
         """
-        return float(max(self.eps, max(self.means.shape) * FLOAT64_EPS) * np.linalg.norm(self.means))
+        return float(
+            max(self.eps, max(self.means.shape) * FLOAT64_EPS)
+            * np.linalg.norm(self.means)
+        )
 
     @cached_property
     def span(self) -> tuple[Array, Array]:
-        """Orthonormal directions of M (l, r) and their singular values (r,); at most C - 1, above the tolerance."""
+        """Orthonormal directions of M (l, r) and their singular values (r,); at most C
+        - 1, above the tolerance.
+        """
         _, s, directions = np.linalg.svd(self.centred, full_matrices=False)
         rank = int((s[: len(self.means) - 1] > self.tolerance).sum())
         if rank == 0:
@@ -104,10 +140,11 @@ class Collapse:
         return directions[:rank].T, s[:rank]
 
     def whitening(self, legacy: bool = False) -> tuple[Array, float]:
-        """A matrix A with |x A|^2 = x^T Sb^+ x / C (l, r), and the constant that the published computation adds to NC1.
+        """A matrix A with |x A|^2 = x^T Sb^+ x / C (l, r), and the constant that the
+        published computation adds to NC1.
 
-        That computation centres at the mean h_G of all rows, which adds h_G^T Sb^+ h_G / C, and truncates Sb as a
-        float32 pseudo-inverse does.
+        That computation centres at the mean h_G of all rows, which adds h_G^T Sb^+ h_G
+        / C, and truncates Sb as a float32 pseudo-inverse does.
         """
         if not legacy:
             directions, lengths = self.span
@@ -135,14 +172,20 @@ class Collapse:
 
     def _within(self) -> Array:
         if self.within is None:
-            raise self.error("nc1 and vci need scatter=True, or a second pass, see Accumulator.second_pass")
+            raise self.error(
+                "nc1 and vci need scatter=True, or a second pass, see"
+                " Accumulator.second_pass"
+            )
         return self.within
 
     @property
     def nc2(self) -> NC2:
         C, lengths = len(self.classes), np.linalg.norm(self.centred, axis=1)
         if lengths.min() <= self.tolerance:
-            raise self.error(f"class {self.classes[lengths.argmin()]} must not have the global mean as its mean")
+            raise self.error(
+                f"class {self.classes[lengths.argmin()]} must not have the global mean"
+                " as its mean"
+            )
         unit = self.centred / lengths[:, None]
         cosines = (unit @ unit.T)[np.triu_indices(C, k=1)]
         scaled = self.centred / lengths.max()
@@ -188,7 +231,10 @@ class Collapse:
     def cdnv(self) -> float:
         from scipy.spatial.distance import pdist
 
-        distances, variances = pdist(self.centred, "sqeuclidean"), np.asarray(self.variances)
+        distances, variances = (
+            pdist(self.centred, "sqeuclidean"),
+            np.asarray(self.variances),
+        )
         first, second = np.triu_indices(len(variances), k=1)
         closest = int(distances.argmin())
         if np.sqrt(distances[closest]) <= self.tolerance:

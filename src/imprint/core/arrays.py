@@ -1,4 +1,6 @@
-"""Types of arrays, functions for both NumPy arrays and torch tensors, and digests of arrays and other values."""
+"""Types of arrays, functions for both NumPy arrays and torch tensors, and digests of
+arrays and other values.
+"""
 
 import hashlib
 import sys
@@ -10,16 +12,22 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]
-"""The state of one class: named arrays, sufficient to extend the class and to save it."""
+"""The state of one class: named arrays, sufficient to extend the class and to save
+it.
+"""
 
 
 class Proxies(NamedTuple):
-    """Proxies (prototypes): one row each, with the class and the rows that each represents."""
+    """Proxies (prototypes): one row each, with the class and the rows that each
+    represents.
+    """
 
     weights: Array  # (p, d)
-    labels: NDArray[np.intp]  # (p,) index into the classes, ascending; every class has at least one
+    # (p,) index into the classes, ascending; every class has at least one
+    labels: NDArray[np.intp]
     mass: Array  # (p,) number, or total weight, of the rows that each represents
-    spread: Array  # (p,) mean squared distance of those rows to the proxy; 0 for a single row
+    # (p,) mean squared distance of those rows to the proxy; 0 for a single row
+    spread: Array
 
     @property
     def n_classes(self) -> int:
@@ -43,7 +51,9 @@ def on_gpu(x: Any) -> bool:
 
 
 def to_numpy(x: Any) -> Any:
-    """A torch tensor or half-precision array as a NumPy array of the nearest supported type; others are unchanged."""
+    """A torch tensor or half-precision array as a NumPy array of the nearest supported
+    type; others are unchanged.
+    """
     if is_torch(x):
         x = x.float() if x.is_floating_point() and x.dtype.itemsize < 4 else x
         x = x.numpy(force=True)
@@ -53,7 +63,9 @@ def to_numpy(x: Any) -> Any:
 
 
 def like(array: Any, x: Any) -> Any:
-    """The array in the form of x: a NumPy array, or a tensor on the device of x; text stays a NumPy array."""
+    """The array in the form of x: a NumPy array, or a tensor on the device of x; text
+    stays a NumPy array.
+    """
     if not is_torch(x) or (not is_torch(array) and array.dtype.kind not in "biuf"):
         return to_numpy(array)
     return to_device(array, x.device)
@@ -63,11 +75,15 @@ def to_device(array: Any, device: Any) -> Any:
     """The array as a tensor on a device."""
     import torch
 
-    return torch.as_tensor(array if is_torch(array) else np.asarray(array, order="C"), device=device)
+    return torch.as_tensor(
+        array if is_torch(array) else np.asarray(array, order="C"), device=device
+    )
 
 
 def namespace(x: Any) -> Any:
-    """The module whose functions compute on x: `torch` or `numpy`, which share names such as `linalg.solve`."""
+    """The module whose functions compute on x: `torch` or `numpy`, which share names
+    such as `linalg.solve`.
+    """
     return sys.modules["torch"] if is_torch(x) else np
 
 
@@ -92,7 +108,11 @@ def dtype_name(x: Any) -> str:
 
 def cast_like(result: Any, x: Any) -> Any:
     """The result, converted to the data type of x."""
-    return result.to(x.dtype) if is_torch(x) else result.astype(x.dtype, order="C", copy=False)
+    return (
+        result.to(x.dtype)
+        if is_torch(x)
+        else result.astype(x.dtype, order="C", copy=False)
+    )
 
 
 def rows_at(X: Any, index: Any) -> Any:
@@ -102,7 +122,11 @@ def rows_at(X: Any, index: Any) -> Any:
 
 def split_rows(X: Any, sizes: Sequence[int]) -> list[Any]:
     """Consecutive parts of the given sizes, as views."""
-    return list(X.split(list(sizes))) if is_torch(X) else np.split(X, np.cumsum(sizes)[:-1])
+    return (
+        list(X.split(list(sizes)))
+        if is_torch(X)
+        else np.split(X, np.cumsum(sizes)[:-1])
+    )
 
 
 def concatenate(parts: Sequence[Any]) -> Any:
@@ -116,14 +140,19 @@ def all_finite(x: Any) -> bool:
 
 
 def factorize(*codes: Array) -> tuple[Array, Array]:
-    """Number distinct codes >= 0 in order of appearance: the first index of each, and the number of every element.
+    """Number distinct codes >= 0 in order of appearance: the first index of each, and
+    the number of every element.
 
     Several arrays are numbered by the combinations of their elements.
     """
     combined = codes[0]
     if len(codes) > 1:
-        combined = np.ravel_multi_index(codes, [int(c.max(initial=0)) + 1 for c in codes])
-    _, first, sorted_number = np.unique(combined, return_index=True, return_inverse=True)
+        combined = np.ravel_multi_index(
+            codes, [int(c.max(initial=0)) + 1 for c in codes]
+        )
+    _, first, sorted_number = np.unique(
+        combined, return_index=True, return_inverse=True
+    )
     number = np.argsort(np.argsort(first))
     return np.sort(first), number[sorted_number]
 
@@ -134,13 +163,17 @@ def plain(label: Any) -> Any:
 
 
 def as_labels(values: Sequence[Any], dtype: Any) -> Array:
-    """Labels as an array of a data type; strings get the width of the longest one, whatever the width of `dtype`."""
+    """Labels as an array of a data type; strings get the width of the longest one,
+    whatever the width of `dtype`.
+    """
     is_text = dtype is None or np.dtype(dtype).kind == "U"
     return np.array(values, dtype=str if is_text else dtype)
 
 
 def digest(parts: Iterable[bytes | str | Array]) -> str:
-    """SHA-256 of a sequence of parts, each prefixed by its type and length: the same in every process and machine."""
+    """SHA-256 of a sequence of parts, each prefixed by its type and length: the same in
+    every process and machine.
+    """
     h = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -154,13 +187,16 @@ def digest(parts: Iterable[bytes | str | Array]) -> str:
 
 
 def class_entropy(seed: int, label: object) -> tuple[int, int]:
-    """The seed of a class for `numpy.random.default_rng`; it depends only on the seed and on the value of the label."""
+    """The seed of a class for `numpy.random.default_rng`; it depends only on the seed
+    and on the value of the label.
+    """
     value = plain(label)
     if isinstance(value, bool | float) and float(value).is_integer():
         value = int(value)
     return seed, int(digest([type(value).__name__, repr(value)])[:32], 16)
 
 
-def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
+# quoted: numpy.random is imported on first use
+def class_rng(seed: int, label: object) -> "np.random.Generator":
     """The random number generator of a class."""
     return np.random.default_rng(class_entropy(seed, label))

@@ -14,13 +14,17 @@ from imprint.core.extras import import_extra
 MAX_RETRIES = 3  # of a task whose node was lost
 JOIN_TIMEOUT = 60.0  # seconds to wait for a node that can run a task
 POLL_INTERVAL = 0.5  # seconds between two listings of the nodes while waiting
-LISTING_INTERVAL = 2.0  # seconds for which a listing is used again; with a thousand nodes, a listing is slow
-IN_FLIGHT_PER_SLOT = 2  # tasks submitted at a time, so that no slot waits for its next task
+# seconds for which a listing is used again; with a thousand nodes, a listing is slow
+LISTING_INTERVAL = 2.0
+# tasks submitted at a time, so that no slot waits for its next task
+IN_FLIGHT_PER_SLOT = 2
 
 
 @contextmanager
 def connected(cores: int) -> Iterator[Any]:
-    """The module `ray`, connected to the cluster that RAY_ADDRESS names, or to one of `cores` cores started here."""
+    """The module `ray`, connected to the cluster that RAY_ADDRESS names, or to one of
+    `cores` cores started here.
+    """
     ray = import_extra("ray", "ray", "The ray engine")
     if ray.is_initialized():
         yield ray
@@ -45,11 +49,15 @@ def _join(ray: Any, cores: int) -> None:
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(**quiet)
     except (ConnectionError, TimeoutError, socket.gaierror):
-        raise ImprintError(f"RAY_ADDRESS={address}: no Ray cluster answers there.") from None
+        raise ImprintError(
+            f"RAY_ADDRESS={address}: no Ray cluster answers there."
+        ) from None
 
 
 class Slots:
-    """How many tasks the cluster can run at a time, each on `cores` cores and `gpus` GPUs."""
+    """How many tasks the cluster can run at a time, each on `cores` cores and `gpus`
+    GPUs.
+    """
 
     def __init__(self, ray: Any, cores: int = 1, gpus: int = 0):
         self.cores, self.gpus = cores, gpus
@@ -65,12 +73,21 @@ class Slots:
         deadline = time.monotonic() + JOIN_TIMEOUT
         while True:
             nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            per_node = (min(n.get("CPU", 0) // self.cores, n.get("GPU", 0) if self.gpus else math.inf) for n in nodes)
+            per_node = (
+                min(
+                    n.get("CPU", 0) // self.cores,
+                    n.get("GPU", 0) if self.gpus else math.inf,
+                )
+                for n in nodes
+            )
             self._count, self._listed_at = int(sum(per_node)), time.monotonic()
             if self._count:
                 return self._count
             if time.monotonic() > deadline:
                 max_cores = max((int(node.get("CPU", 0)) for node in nodes), default=0)
                 needs = f"{self.cores} core(s){' and a GPU' * self.gpus}"
-                raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {max_cores} core(s).")
+                raise ImprintError(
+                    f"No node of the Ray cluster has {needs}; the largest has"
+                    f" {max_cores} core(s)."
+                )
             time.sleep(POLL_INTERVAL)

@@ -1,4 +1,6 @@
-"""All errors, and parts of their messages. A message names the call, then the rule: `top(n=0): n must be int >= 1.`"""
+"""All errors, and parts of their messages. A message names the call, then the rule:
+`top(n=0): n must be int >= 1.`
+"""
 
 import difflib
 import unicodedata
@@ -7,9 +9,16 @@ from contextlib import contextmanager
 from numbers import Integral
 
 __all__ = [
-    "DataWarning", "FileError", "ImprintError", "KindError", "MissingExtraError", "NotFittedError", "ParameterError",
-    "SmallSampleWarning", "UnreadableInput",
-]  # fmt: skip
+    "DataWarning",
+    "FileError",
+    "ImprintError",
+    "KindError",
+    "MissingExtraError",
+    "NotFittedError",
+    "ParameterError",
+    "SmallSampleWarning",
+    "UnreadableInput",
+]
 MAX_LISTED_NAMES = 40  # in an error message
 
 
@@ -24,7 +33,9 @@ class ParameterError(ImprintError, ValueError):
 def check_int(call: str, name: str, value: object, minimum: int = 1) -> int:
     """The value as an int; anything but an integer >= `minimum` is refused."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {minimum}.")
+        raise ParameterError(
+            f"{call}({name}={value!r}): {name} must be int >= {minimum}."
+        )
     return int(value)
 
 
@@ -33,17 +44,27 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
     known = list(known)
     similar = difflib.get_close_matches(str(name), known, MAX_LISTED_NAMES)
     hint = f" Did you mean {similar[0]!r}?" if similar else ""
-    listed = known if len(known) <= MAX_LISTED_NAMES else (similar or known)[:MAX_LISTED_NAMES]
+    listed = (
+        known
+        if len(known) <= MAX_LISTED_NAMES
+        else (similar or known)[:MAX_LISTED_NAMES]
+    )
     more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
-    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}.")
+    return ParameterError(
+        f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}."
+    )
 
 
 class KindError(ParameterError, TypeError):
-    """An argument is of a kind that the call cannot use, such as a dict instead of rows."""
+    """An argument is of a kind that the call cannot use, such as a dict instead of
+    rows.
+    """
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a message, for use within a sentence; the type of an error without a message."""
+    """The first line of a message, for use within a sentence; the type of an error
+    without a message.
+    """
     return str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
 
 
@@ -53,7 +74,9 @@ class FileError(ImprintError, OSError):
 
 @contextmanager
 def reporting(action: str, path: object) -> Iterator[None]:
-    """Report an error of the operating system in one sentence: `Cannot write a.bin: No space left on device.`"""
+    """Report an error of the operating system in one sentence: `Cannot write a.bin: No
+    space left on device.`
+    """
     try:
         yield
     except FileError:
@@ -64,7 +87,9 @@ def reporting(action: str, path: object) -> Iterator[None]:
 
 @contextmanager
 def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None]:
-    """Report a missing or damaged file in one sentence; on damage, other libraries raise exceptions of any type."""
+    """Report a missing or damaged file in one sentence; on damage, other libraries
+    raise exceptions of any type.
+    """
     try:
         yield
     except ImprintError:
@@ -72,11 +97,15 @@ def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None
     except Exception as e:
         if isinstance(e, OSError) and e.errno:
             raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-        raise FileError(f"{path} is not a readable {kind} ({first_line(e)[:120]}){advice}.") from None
+        raise FileError(
+            f"{path} is not a readable {kind} ({first_line(e)[:120]}){advice}."
+        ) from None
 
 
 def require(condition: object) -> None:
-    """Raise ValueError unless a condition on the content of a file holds; the caller reports the file."""
+    """Raise ValueError unless a condition on the content of a file holds; the caller
+    reports the file.
+    """
     if not condition:
         raise ValueError
 
@@ -86,19 +115,27 @@ class NotFittedError(ImprintError, ValueError, AttributeError):
 
 
 class MissingExtraError(ImprintError, ImportError):
-    """An optional package is not installed; the message names the command that installs it."""
+    """An optional package is not installed; the message names the command that installs
+    it.
+    """
 
 
 class SmallSampleWarning(UserWarning):
-    """There are too few rows for the requested quantity; the message tells what to do."""
+    """There are too few rows for the requested quantity; the message tells what to
+    do.
+    """
 
 
 class DataWarning(UserWarning):
-    """Training data that were left out, cut or labelled inconsistently; the model is fitted nevertheless."""
+    """Training data that were left out, cut or labelled inconsistently; the model is
+    fitted nevertheless.
+    """
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
-    """One of many inputs cannot be read; a reader of many inputs records it and continues."""
+    """One of many inputs cannot be read; a reader of many inputs records it and
+    continues.
+    """
 
     def __init__(self, name: str, reason: str):
         super().__init__(name, reason)
@@ -110,7 +147,11 @@ class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the 
 
 def count(n: int, noun: str) -> str:
     """A number and its noun."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    plural = (
+        f"{noun[:-1]}ies"
+        if noun.endswith("y")
+        else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    )
     return f"{n:,} {noun if n == 1 else plural}"
 
 
@@ -125,13 +166,20 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # or change how others are displayed
+# or change how others are displayed
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 JOINERS = "\u200c\u200d"  # invisible, but part of words and emoji
 
 
 def printable(text: object, max_length: int = 500, keep: str = "") -> str:
-    """A name or label, safe to print: invisible characters except those to `keep` are escaped, long texts truncated."""
+    """A name or label, safe to print: invisible characters except those to `keep` are
+    escaped, long texts truncated.
+    """
     start = str(text)[: max_length + 1]
-    invisible = {c for c in start if unicodedata.category(c) in INVISIBLE_CATEGORIES and c not in JOINERS + keep}
+    invisible = {
+        c
+        for c in start
+        if unicodedata.category(c) in INVISIBLE_CATEGORIES and c not in JOINERS + keep
+    }
     shown = "".join(ascii(c)[1:-1] if c in invisible else c for c in start)
     return shown if len(shown) <= max_length else shown[: max_length - 1] + "…"

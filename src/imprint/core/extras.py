@@ -1,4 +1,6 @@
-"""What is installed: the extras of this distribution, plug-ins of other packages, and versions for a bug report."""
+"""What is installed: the extras of this distribution, plug-ins of other packages, and
+versions for a bug report.
+"""
 
 from contextlib import suppress
 from functools import cache
@@ -36,7 +38,9 @@ def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
 
 
 def import_extra(module: str, extra: str | None, user: str) -> Any:
-    """Import an optional module for `user`, such as `onnx:FILE`; the error if it is missing names its extra."""
+    """Import an optional module for `user`, such as `onnx:FILE`; the error if it is
+    missing names its extra.
+    """
     top = module.split(".")[0]
     try:
         return import_module(module)
@@ -45,7 +49,11 @@ def import_extra(module: str, extra: str | None, user: str) -> Any:
             raise
         raise missing(extra, f"{user} needs {top.replace('_', '-')}") from None
     except RuntimeError as e:  # torchvision for another version of torch
-        raise missing(extra, f"{user} needs compatible packages ({first_line(e)})", "--force-reinstall") from None
+        raise missing(
+            extra,
+            f"{user} needs compatible packages ({first_line(e)})",
+            "--force-reinstall",
+        ) from None
 
 
 def _version(distribution: str) -> str | None:
@@ -58,14 +66,16 @@ def _version(distribution: str) -> str | None:
 
 
 def conflict_warning() -> str | None:
-    """A warning if the other project that is called `imprint` is installed too, else None.
+    """A warning if the other project that is called `imprint` is installed too, else
+    None.
 
     Both install a package `imprint`, so each overwrites files of the other.
     """
     version = _version(NAMESAKE)
     return version and (
-        f"Another project's {NAMESAKE} {version} is installed next to {DISTRIBUTION}, and both are imported as "
-        f"imprint: pip uninstall {NAMESAKE}, then {install_hint(None, '--force-reinstall', '--no-deps')}."
+        f"Another project's {NAMESAKE} {version} is installed next to {DISTRIBUTION},"
+        f" and both are imported as imprint: pip uninstall {NAMESAKE}, then"
+        f" {install_hint(None, '--force-reinstall', '--no-deps')}."
     )
 
 
@@ -88,21 +98,30 @@ def load_plugin(group: str, name: str) -> Any:
     try:
         return point.load()
     except (ImportError, AttributeError) as e:
-        raise ParameterError(f"The entry point {name} = {point.value} of {group} cannot be loaded: {e}.") from e
+        raise ParameterError(
+            f"The entry point {name} = {point.value} of {group} cannot be loaded: {e}."
+        ) from e
 
 
 def registered_name(cls: type, group: str) -> str | None:
-    """The name of a class in a group of entry points; only those of the package that defines the class are loaded."""
+    """The name of a class in a group of entry points; only those of the package that
+    defines the class are loaded.
+    """
     package = cls.__module__.partition(".")[0]
     for name, point in registered(group).items():
         with suppress(ParameterError):  # a broken plug-in is reported when it is used
-            if point.module.split(".")[0] == package and load_plugin(group, name) is cls:
+            if (
+                point.module.split(".")[0] == package
+                and load_plugin(group, name) is cls
+            ):
                 return name
     return None
 
 
 def environment() -> str:
-    """What a bug report needs: Python, the platform, cores, versions of dependencies and extras, the cache folder."""
+    """What a bug report needs: Python, the platform, cores, versions of dependencies
+    and extras, the cache folder.
+    """
     import os
     import platform
     import re
@@ -111,13 +130,20 @@ def environment() -> str:
 
     from imprint.core.files.atomic import home
 
-    requirements = requires(DISTRIBUTION) or [] if _version(DISTRIBUTION) else []  # none in a source tree
-    names = dict.fromkeys(re.split(r"[^\w-]", requirement)[0] for requirement in requirements)
+    # none in a source tree
+    requirements = requires(DISTRIBUTION) or [] if _version(DISTRIBUTION) else []
+    names = dict.fromkeys(
+        re.split(r"[^\w-]", requirement)[0] for requirement in requirements
+    )
     facts = {
         "python": f"{platform.python_version()} ({sys.executable})",
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "cache folder": home(),
-        **{name: _version(name) or "not installed" for name in names if name != DISTRIBUTION},
+        **{
+            name: _version(name) or "not installed"
+            for name in names
+            if name != DISTRIBUTION
+        },
     }
     return "".join(f"{name:<13} {fact}\n" for name, fact in facts.items())

@@ -6,7 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
-PICKLED_ENTRY = "calibration"  # the only entry that copies and pickles of a `Lazy` have: small, slow to compute
+# the only entry that copies and pickles of a `Lazy` have: small, slow to compute
+PICKLED_ENTRY = "calibration"
 
 
 class Lazy:
@@ -20,10 +21,22 @@ class Lazy:
     def __init__(self, **entries: Any) -> None:
         self._entries = entries
         self.source: Any = None
-        """What entries are computed from; set it to None to free its memory once it is no longer needed."""
+        """What entries are computed from; set it to None to free its memory once it is
+        no longer needed.
+        """
 
     def __reduce__(self) -> Any:
-        return partial(Lazy, **{name: entry for name, entry in self._entries.items() if name == PICKLED_ENTRY}), ()
+        return (
+            partial(
+                Lazy,
+                **{
+                    name: entry
+                    for name, entry in self._entries.items()
+                    if name == PICKLED_ENTRY
+                },
+            ),
+            (),
+        )
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -39,7 +52,9 @@ class Lazy:
         self._entries[name] = value
 
     def share(self, other: "Lazy") -> None:
-        """Use the entries of another cache, present and future; both must derive from the same value."""
+        """Use the entries of another cache, present and future; both must derive from
+        the same value.
+        """
         self._entries, self.source = other._entries, other.source
 
 
@@ -48,18 +63,25 @@ if TYPE_CHECKING:
 else:
 
     def lazy(compute: Callable[[Any], T]) -> property:
-        """A property that is computed on first use and stored in `self.derived`, a `Lazy`, under its name."""
+        """A property that is computed on first use and stored in `self.derived`, a
+        `Lazy`, under its name.
+        """
         name = compute.__name__
-        return property(lambda self: self.derived.get(name, lambda: compute(self)), doc=compute.__doc__)
+        return property(
+            lambda self: self.derived.get(name, lambda: compute(self)),
+            doc=compute.__doc__,
+        )
 
 
 _COMPARE_LOCK = Lock()  # held for one comparison, never while `update` runs
 
 
 def compare_and_set(owner: object, name: str, update: Callable[[Any], Any]) -> None:
-    """Replace the value of an attribute by `update(value)`; retry if another thread has replaced it meanwhile.
+    """Replace the value of an attribute by `update(value)`; retry if another thread has
+    replaced it meanwhile.
 
-    `update` gets None if there is no such attribute. It may run more than once, so it must not have side effects.
+    `update` gets None if there is no such attribute. It may run more than once, so it
+    must not have side effects.
     """
     while True:
         value = getattr(owner, name, None)

@@ -1,7 +1,8 @@
 """Downloads that resume after a dropped connection and appear complete or not at all.
 
-Why not `pooch`: its `HTTPDownloader` starts from the first byte, has a timeout per read but no deadline for the file,
-and accepts a body of any size. `tests/unit/datasets/test_hostile_servers.py` requires all three.
+Why not `pooch`: its `HTTPDownloader` starts from the first byte, has a timeout per read
+but no deadline for the file, and accepts a body of any size.
+`tests/unit/datasets/test_hostile_servers.py` requires all three.
 """
 
 import hashlib
@@ -22,24 +23,43 @@ from imprint.datasets.named import DownloadProgress, PublishedFile
 MAX_ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
-BASE_SECONDS = 600.0  # the deadline of a file is this, plus its size / MIN_BYTES_PER_SECOND
+# the deadline of a file is this, plus its size / MIN_BYTES_PER_SECOND
+BASE_SECONDS = 600.0
 MIN_BYTES_PER_SECOND = 50_000
 MAX_BYTES = 1 << 33  # of a file whose size is not published
 BLOCK_BYTES = 1 << 18  # that are read at once
-CONNECTION_ERRORS = (error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+CONNECTION_ERRORS = (
+    error.URLError,
+    http.client.HTTPException,
+    TimeoutError,
+    ConnectionError,
+    ssl.SSLError,
+)
 """What urllib raises if a server does not answer, or stops."""
-HANDLERS = (request.ProxyHandler, request.HTTPErrorProcessor, request.HTTPDefaultErrorHandler, request.UnknownHandler)
+HANDLERS = (
+    request.ProxyHandler,
+    request.HTTPErrorProcessor,
+    request.HTTPDefaultErrorHandler,
+    request.UnknownHandler,
+)
 
 
 class _RefusedError(Exception):
     """An address does not send the file, for the reason in the message; another may."""
 
 
-def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None = None, hint: str = "") -> Path:
-    """The published file, from `folder` or from the network, checked against its digest.
+def fetch(
+    source: PublishedFile,
+    folder: Path,
+    progress: DownloadProgress | None = None,
+    hint: str = "",
+) -> Path:
+    """The published file, from `folder` or from the network, checked against its
+    digest.
 
-    An unfinished download is next to it as `.part` and is resumed. Processes that need the same file wait for one
-    another. The addresses are tried in turn until one sends the right file.
+    An unfinished download is next to it as `.part` and is resumed. Processes that need
+    the same file wait for one another. The addresses are tried in turn until one sends
+    the right file.
     """
     target = folder / source.file
     with reporting("write", target):
@@ -53,7 +73,9 @@ def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None
     return target
 
 
-def _download(source: PublishedFile, target: Path, progress: DownloadProgress | None, hint: str) -> None:
+def _download(
+    source: PublishedFile, target: Path, progress: DownloadProgress | None, hint: str
+) -> None:
     part = target.with_name(f"{target.name}.part")
     failures = []
     for url in source.urls:
@@ -70,22 +92,38 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
         except CONNECTION_ERRORS as e:
             reason = str(getattr(e, "reason", "") or e or type(e).__name__)
             failures.append(f"{url} does not answer ({' '.join(reason.split())})")
-    raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
+    raise FileError(
+        f"Cannot download {target.name}: {'; '.join(failures)}; put the file into"
+        f" {target.parent}{hint}."
+    )
 
 
 def _problem(source: PublishedFile, path: Path) -> str | None:
     """Why a file is not the published one; None if it is."""
-    algorithm, expected = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
+    algorithm, expected = (
+        ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
+    )
     with open(path, "rb") as f:
-        digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+        digest = hashlib.file_digest(
+            f, lambda: hashlib.new(algorithm, usedforsecurity=False)
+        ).hexdigest()
     if digest == expected:
         return None
-    return f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {expected}"
+    return (
+        f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have"
+        f" {expected}"
+    )
 
 
-def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None) -> None:
-    """Append to `part` until the server has no more; an attempt that receives a byte resets the count of attempts."""
-    deadline = time.monotonic() + BASE_SECONDS + (source.size or 0) / MIN_BYTES_PER_SECOND
+def _resume(
+    url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None
+) -> None:
+    """Append to `part` until the server has no more; an attempt that receives a byte
+    resets the count of attempts.
+    """
+    deadline = (
+        time.monotonic() + BASE_SECONDS + (source.size or 0) / MIN_BYTES_PER_SECOND
+    )
     attempts_left = MAX_ATTEMPTS
     while True:
         size = part.stat().st_size if part.exists() else 0
@@ -96,7 +134,8 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
             if isinstance(e, error.HTTPError):
                 e.close()
                 status = e.code
-            if status == 416:  # there are no more bytes; the digest tells whether the file is right
+            # there are no more bytes; the digest tells whether the file is right
+            if status == 416:
                 return None
             has_grown = part.exists() and part.stat().st_size > size
             attempts_left = MAX_ATTEMPTS if has_grown else attempts_left - 1
@@ -106,9 +145,16 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
 
 
 def _request(
-    url: str, part: Path, received: int, source: PublishedFile, progress: DownloadProgress | None, deadline: float
+    url: str,
+    part: Path,
+    received: int,
+    source: PublishedFile,
+    progress: DownloadProgress | None,
+    deadline: float,
 ) -> None:
-    """Append what the server sends to `part`, of which `received` bytes are there already."""
+    """Append what the server sends to `part`, of which `received` bytes are there
+    already.
+    """
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if received:
         headers["Range"] = f"bytes={received}-"
@@ -116,14 +162,21 @@ def _request(
         if answer.status != 206:
             received = 0  # the server sends everything again
         length = str(answer.headers.get("Content-Length", ""))
-        total = received + int(length) if length.isdecimal() and len(length) < 16 else source.size
+        total = (
+            received + int(length)
+            if length.isdecimal() and len(length) < 16
+            else source.size
+        )
         with open(part, "ab" if received else "wb") as f:
             while block := answer.read1(BLOCK_BYTES):
                 received += len(block)
                 if received > (source.size or MAX_BYTES):
                     f.close()
                     part.unlink()
-                    raise _RefusedError(f"sends more than the {source.size or MAX_BYTES:,} bytes of the file")
+                    raise _RefusedError(
+                        f"sends more than the {source.size or MAX_BYTES:,} bytes of the"
+                        " file"
+                    )
                 f.write(block)
                 if progress is not None:
                     progress(source.file, received, total)
@@ -132,9 +185,15 @@ def _request(
 
 
 def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
-    """The response of an HTTP or HTTPS address; no read starts after the deadline (`time.monotonic`)."""
+    """The response of an HTTP or HTTPS address; no read starts after the deadline
+    (`time.monotonic`).
+    """
     opener = request.OpenerDirector()
-    for handler in (_HttpHandler(deadline), _Redirects(), *(kind() for kind in HANDLERS)):
+    for handler in (
+        _HttpHandler(deadline),
+        _Redirects(),
+        *(kind() for kind in HANDLERS),
+    ):
         opener.add_handler(handler)
     try:
         return opener.open(request.Request(url, headers=headers), timeout=TIMEOUT)

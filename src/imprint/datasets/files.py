@@ -1,4 +1,6 @@
-"""Inputs in separate files, opened one at a time, so that memory does not grow with their number."""
+"""Inputs in separate files, opened one at a time, so that memory does not grow with
+their number.
+"""
 
 import hashlib
 import os
@@ -25,9 +27,11 @@ Decode = Callable[[bytes], Any]
 
 
 class FileInputs:
-    """The inputs in files `root/name`, decoded on access. A slice of them is `FileInputs` too.
+    """The inputs in files `root/name`, decoded on access. A slice of them is
+    `FileInputs` too.
 
-    Once their digests are computed, a file whose content differs is refused, on every machine.
+    Once their digests are computed, a file whose content differs is refused, on every
+    machine.
     """
 
     def __init__(self, root: str | Path, names: Sequence[str], decode: Decode):
@@ -38,12 +42,19 @@ class FileInputs:
         return len(self.names)
 
     def __getitem__(self, i: int | slice) -> Any:
-        return self.part(range(len(self))[i]) if isinstance(i, slice) else self.decode(i, self.raw(i))
+        return (
+            self.part(range(len(self))[i])
+            if isinstance(i, slice)
+            else self.decode(i, self.raw(i))
+        )
 
     def part(self, index: Iterable[int]) -> "FileInputs":
         """The inputs at the given indices."""
         part, index = copy(self), list(index)
-        part.root, part.names = os.path.abspath(self.root), [self.names[i] for i in index]
+        part.root, part.names = (
+            os.path.abspath(self.root),
+            [self.names[i] for i in index],
+        )
         part._digests = [self._digests[i] for i in index] if self._digests else ()
         return part
 
@@ -56,9 +67,15 @@ class FileInputs:
             content = self._content(name)
         except UnreadableInput as e:
             reason = e.reason
-        if expected not in (None, UNREADABLE if reason else hashlib.sha256(content).hexdigest()):
+        if expected not in (
+            None,
+            UNREADABLE if reason else hashlib.sha256(content).hexdigest(),
+        ):
             path = os.path.join(self.root, name)
-            raise FileError(f"{path} has changed since its fingerprint was computed, or differs on this machine.")
+            raise FileError(
+                f"{path} has changed since its fingerprint was computed, or differs on"
+                " this machine."
+            )
         if reason:
             raise UnreadableInput(name, reason)
         return content
@@ -77,7 +94,8 @@ class FileInputs:
     def digests(self) -> Sequence[str]:
         """The SHA-256 of each file, or `UNREADABLE`.
 
-        They are cached by the names, sizes and times of the files: an unchanged folder is not read again.
+        They are cached by the names, sizes and times of the files: an unchanged folder
+        is not read again.
         """
         started = time.time()
         note = home() / "fingerprints" / digest(self._file_states())
@@ -85,10 +103,14 @@ class FileInputs:
             self._digests = read_checked(note, {"digests": list})["digests"]
         except OSError:  # it is missing or damaged
             self._digests = [self._digest(name) for name in self.names]
-            last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
+            last_change = max(
+                (max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0
+            )
             if last_change < started - CLOCK_STEP:
                 with suppress(OSError):  # a read-only home costs time, not correctness
-                    write_checked(make_folder(note.parent) / note.name, {"digests": self._digests})
+                    write_checked(
+                        make_folder(note.parent) / note.name, {"digests": self._digests}
+                    )
         return self._digests
 
     def _digest(self, name: str) -> str:
@@ -105,7 +127,11 @@ class FileInputs:
         yield os.fsencode(os.path.realpath(self.root))
         for name, s in zip(self.names, self._stats()):
             yield name.encode("utf-8", "surrogateescape")
-            yield f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}" if s else "missing"
+            yield (
+                f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}"
+                if s
+                else "missing"
+            )
 
     def _stats(self) -> Iterator[os.stat_result | None]:
         for name in self.names:
@@ -134,7 +160,9 @@ class ZipInputs(FileInputs):
         try:
             info = members[self._prefix + name]
             if info.file_size > MAX_FILE_BYTES:
-                raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
+                raise UnreadableInput(
+                    name, f"{info.file_size:,} bytes; the limit is {MAX_FILE_BYTES:,}"
+                )
             with archive.open(info) as member:
                 return member.read(MAX_FILE_BYTES + 1)
         except UnreadableInput:
@@ -150,13 +178,27 @@ class ZipInputs(FileInputs):
 
 
 def open_zip(path: str | Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
-    """A `.zip` file and its visible files by relative path; a name that leads out of the archive is refused."""
+    """A `.zip` file and its visible files by relative path; a name that leads out of
+    the archive is refused.
+    """
     with reporting_damage(path, ".zip file"):
         archive = zipfile.ZipFile(path)
-    members = {info.filename.replace("\\", "/"): info for info in archive.infolist() if not info.is_dir()}
-    if outside := [name for name in members if name.startswith("/") or ".." in name.split("/")]:
-        raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")
-    return archive, {name: info for name, info in members.items() if not any(map(is_hidden, name.split("/")))}
+    members = {
+        info.filename.replace("\\", "/"): info
+        for info in archive.infolist()
+        if not info.is_dir()
+    }
+    if outside := [
+        name for name in members if name.startswith("/") or ".." in name.split("/")
+    ]:
+        raise FileError(
+            f"{path}: {outside[0]!r} is not a relative path inside the archive."
+        )
+    return archive, {
+        name: info
+        for name, info in members.items()
+        if not any(map(is_hidden, name.split("/")))
+    }
 
 
 def is_hidden(name: str) -> bool:

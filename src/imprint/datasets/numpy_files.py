@@ -1,9 +1,12 @@
-"""NumPy files: embeddings in a `.npy` file with labels in a separate file, and packs in a `.npz` file.
+"""NumPy files: embeddings in a `.npy` file with labels in a separate file, and packs in
+a `.npz` file.
 
-A pack has the arrays of a training and a test split, or of one of them. Pictures are `train_images` and
-`train_labels`. Embeddings are `train`, `train_labels` and perhaps `train_names`, as `imprint embed` writes them, or `X`
-(`embeddings`, `features`, `X_train`) and `y` (`labels`, `y_train`). Rows of unsigned bytes have a `scale` and perhaps
-an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the names of its columns in `label_names`.
+A pack has the arrays of a training and a test split, or of one of them. Pictures are
+`train_images` and `train_labels`. Embeddings are `train`, `train_labels` and perhaps
+`train_names`, as `imprint embed` writes them, or `X` (`embeddings`, `features`,
+`X_train`) and `y` (`labels`, `y_train`). Rows of unsigned bytes have a `scale` and
+perhaps an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the
+names of its columns in `label_names`.
 """
 
 import os
@@ -18,26 +21,58 @@ import numpy as np
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.label_sets import read_tags
-from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, classes_of, plain_labels
+from imprint.datasets.split import (
+    NO_LABELS,
+    SPLITS,
+    Label,
+    Split,
+    classes_of,
+    plain_labels,
+)
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import quote_names, to_label_array
 from imprint.modalities.embedding import matrix
 
-INPUT_ARRAYS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
+INPUT_ARRAYS = (
+    "{}",
+    "{}_images",
+    "X_{}",
+    "x_{}",
+    "X",
+    "embeddings",
+    "features",
+    "images",
+)
 LABEL_ARRAYS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
 LABEL_NAMES = "label_names"
 FACTORS = ("scale", "offset")
-END_RECORD_BYTES = 65_557  # bytes at the end of a .zip file that include the number of its entries
+# bytes at the end of a .zip file that include the number of its entries
+END_RECORD_BYTES = 65_557
 
 
-def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label_column: str | None = None) -> Split:
-    """The rows of a `.npy` file: float32 is memory-mapped, other types are converted to float32."""
+def load_matrix(
+    path: Path,
+    labels: Path | None,
+    *,
+    labelled: bool = True,
+    label_column: str | None = None,
+) -> Split:
+    """The rows of a `.npy` file: float32 is memory-mapped, other types are converted to
+    float32.
+    """
     if labelled and labels is None:
-        raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
+        raise ParameterError(
+            f"load({str(path)!r}): a .npy file has no labels; give a file with one per"
+            " row as labels."
+        )
     X = _checked(str(path), matrix, _read_npy(path, mapped=True), np.float32)
-    y = _read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
+    y = (
+        _read_labels(labels, len(X), label_column)
+        if labels is not None and labelled
+        else NO_LABELS
+    )
     names = [f"{path.name}, row {i}" for i in range(1, len(X) + 1)]
     return Split(X, y, names, classes_of(y), "embedding", origin=path.name)
 
@@ -51,7 +86,9 @@ def _read_npy(path: Path, *, mapped: bool = False) -> Array:
 
 
 def _checked(where: str, convert: Callable[..., Array], *values: Any) -> Array:
-    """The converted embeddings or labels; an error begins with `where`, the file and perhaps the array in it."""
+    """The converted embeddings or labels; an error begins with `where`, the file and
+    perhaps the array in it.
+    """
     try:
         return convert(*values)
     except ParameterError as e:
@@ -60,7 +97,8 @@ def _checked(where: str, convert: Callable[..., Array], *values: Any) -> Array:
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:
-    """`rows` labels, from a `.npy` file, from the lines of a `.txt` file, or from a table.
+    """`rows` labels, from a `.npy` file, from the lines of a `.txt` file, or from a
+    table.
 
     The column of a table is `column`, one called `label`, or the only one.
     """
@@ -68,39 +106,81 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
         labels = _checked(str(path), plain_labels, _read_npy(path))
     elif path.suffix.lower() == ".txt" or table_suffix(path):
         columns = list(first_row(path)[1])
-        names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
+        names = (
+            [column]
+            if column
+            else [c for c in LABEL_COLUMNS if c in columns]
+            or columns[: len(columns) == 1]
+        )
         if not names or names[0] not in columns:
-            raise FileError(f"{path} has no column {column or 'label'!r}; it has: {quote_names(columns)}.")
+            raise FileError(
+                f"{path} has no column {column or 'label'!r}; it has:"
+                f" {quote_names(columns)}."
+            )
         batches = list(read_batches(path, names[:1]))
         cells = chain.from_iterable(batch.values(names[0]) for batch in batches)
-        labels = to_label_array(path, names[0], cells, chain.from_iterable(batch.rows for batch in batches))
+        labels = to_label_array(
+            path, names[0], cells, chain.from_iterable(batch.rows for batch in batches)
+        )
     else:
-        raise FileError(f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one per row.")
+        raise FileError(
+            f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one"
+            " per row."
+        )
     if len(labels) != rows:
-        raise FileError(f"{path} has {len(labels):,} labels for {rows:,} rows; there must be one per row.")
+        raise FileError(
+            f"{path} has {len(labels):,} labels for {rows:,} rows; there must be one"
+            " per row."
+        )
     return labels
 
 
 def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
-    """One split of a pack of pictures or of embeddings; labels are integers, texts, or an indicator matrix."""
+    """One split of a pack of pictures or of embeddings; labels are integers, texts, or
+    an indicator matrix.
+    """
     with open_pack(path) as pack:
         key = _array_name(pack.files, INPUT_ARRAYS, split)
         label_key = _array_name(pack.files, LABEL_ARRAYS, split)
         if not key or (labelled and not label_key):
-            expected = " or ".join(_possible_names(LABEL_ARRAYS if key else INPUT_ARRAYS, split))
-            raise FileError(f"{path} has no {expected}; it holds: {', '.join(pack.files[:6]) or 'nothing'}.")
+            expected = " or ".join(
+                _possible_names(LABEL_ARRAYS if key else INPUT_ARRAYS, split)
+            )
+            raise FileError(
+                f"{path} has no {expected}; it holds:"
+                f" {', '.join(pack.files[:6]) or 'nothing'}."
+            )
         parts = tuple(s for s in SPLITS if _array_name(pack.files, INPUT_ARRAYS, s))
         names_key = f"{split}_names"
-        optional = (names_key, *FACTORS, *((label_key, LABEL_NAMES) if labelled else ()))
-        arrays = {name: np.asarray(pack[name]) for name in (key, *optional) if name in pack.files}
+        optional = (
+            names_key,
+            *FACTORS,
+            *((label_key, LABEL_NAMES) if labelled else ()),
+        )
+        arrays = {
+            name: np.asarray(pack[name])
+            for name in (key, *optional)
+            if name in pack.files
+        }
     inputs, where = arrays[key], f"{path}: {key}"
     count = len(np.atleast_1d(inputs))
-    is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith("_images")
+    is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith(
+        "_images"
+    )
     if not is_picture:
         inputs = to_embeddings(where, inputs, arrays)
-    elif inputs.dtype != np.uint8 or inputs.ndim not in (3, 4) or inputs.shape[3:] not in ((), (3,)):
-        raise FileError(f"{where} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {inputs.dtype} {inputs.shape}.")
-    labels, classes = to_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
+    elif (
+        inputs.dtype != np.uint8
+        or inputs.ndim not in (3, 4)
+        or inputs.shape[3:] not in ((), (3,))
+    ):
+        raise FileError(
+            f"{where} must be uint8 of shape (n, h, w) or (n, h, w, 3), not"
+            f" {inputs.dtype} {inputs.shape}."
+        )
+    labels, classes = (
+        to_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
+    )
     for array in (inputs, labels):
         array.flags.writeable = False
     part = f" ({split})" if len(parts) > 1 else ""
@@ -111,25 +191,49 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
         names = arrays[names_key].tolist()
     modality = "image" if is_picture else "embedding"
     tags = labelled and arrays[label_key].ndim == 2
-    return Split(inputs, labels, names, classes, modality, origin=path.name, parts=parts, tags=tags)
+    return Split(
+        inputs,
+        labels,
+        names,
+        classes,
+        modality,
+        origin=path.name,
+        parts=parts,
+        tags=tags,
+    )
 
 
 def _array_name(names: Sequence[str], patterns: Sequence[str], split: str) -> str:
     """Which of the names is that of the array of a split; empty if none is."""
-    return next((name for name in _possible_names(patterns, split) if name in names), "")
+    return next(
+        (name for name in _possible_names(patterns, split) if name in names), ""
+    )
 
 
 def _possible_names(patterns: Sequence[str], split: str) -> list[str]:
-    return [pattern.format(split) for pattern in patterns if "{}" in pattern or split == "train"]
+    return [
+        pattern.format(split)
+        for pattern in patterns
+        if "{}" in pattern or split == "train"
+    ]
 
 
 def to_embeddings(where: str, rows: Array, arrays: Mapping[str, Array]) -> Array:
-    """Embeddings as float32; rows of bytes become `rows * scale + offset`. Errors begin with `where`."""
+    """Embeddings as float32; rows of bytes become `rows * scale + offset`. Errors begin
+    with `where`.
+    """
     factors = {name: arrays[name] for name in FACTORS if name in arrays}
     if (rows.dtype == np.uint8) != ("scale" in factors):
-        raise FileError(f"{where} must be floating point, or unsigned bytes with a scale.")
-    if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
-        raise FileError(f"{where}: scale and offset must be one number or one per column.")
+        raise FileError(
+            f"{where} must be floating point, or unsigned bytes with a scale."
+        )
+    if any(
+        f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f"
+        for f in factors.values()
+    ):
+        raise FileError(
+            f"{where}: scale and offset must be one number or one per column."
+        )
     X = rows.astype(np.float32) if factors else rows
     if "scale" in factors:
         X *= factors["scale"].astype(np.float32)
@@ -141,16 +245,28 @@ def to_embeddings(where: str, rows: Array, arrays: Mapping[str, Array]) -> Array
 def to_labels(
     path: Path, key: str, arrays: Mapping[str, Array], rows_key: str, count: int
 ) -> tuple[Array, tuple[Label, ...]]:
-    """The label or label set, in the array `key`, of each of the `count` rows in the array `rows_key`; the classes."""
+    """The label or label set, in the array `key`, of each of the `count` rows in the
+    array `rows_key`; the classes.
+    """
     labels = arrays[key]
     if len(np.atleast_1d(labels)) != count or not count:
-        counts = f"{rows_key} has {count:,} rows and {key} has {len(np.atleast_1d(labels)):,} labels"
+        counts = (
+            f"{rows_key} has {count:,} rows and {key} has"
+            f" {len(np.atleast_1d(labels)):,} labels"
+        )
         raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     if labels.ndim == 2:
-        names = _checked(f"{path}: {LABEL_NAMES}", plain_labels, arrays.get(LABEL_NAMES, NO_LABELS)).tolist()
-        tagged = read_tags(labels, names) if len(set(names)) == labels.shape[1] else None
+        names = _checked(
+            f"{path}: {LABEL_NAMES}", plain_labels, arrays.get(LABEL_NAMES, NO_LABELS)
+        ).tolist()
+        tagged = (
+            read_tags(labels, names) if len(set(names)) == labels.shape[1] else None
+        )
         if tagged is None:
-            raise FileError(f"{path}: {key} of two axes must hold 0 and 1, with a name per column in {LABEL_NAMES}.")
+            raise FileError(
+                f"{path}: {key} of two axes must hold 0 and 1, with a name per column"
+                f" in {LABEL_NAMES}."
+            )
         return tagged
     plain = _checked(f"{path}: {key}", plain_labels, labels)
     return plain, classes_of(plain)
@@ -158,10 +274,11 @@ def to_labels(
 
 @contextmanager
 def open_pack(path: Path) -> Iterator[Any]:
-    """A `.npz` file; raises `FileError` if it is missing or damaged, also while an array is read.
+    """A `.npz` file; raises `FileError` if it is missing or damaged, also while an
+    array is read.
 
-    A pack whose two lists of arrays differ, in number or in names, is refused: otherwise one flipped bit could hide an
-    optional array such as `offset`.
+    A pack whose two lists of arrays differ, in number or in names, is refused:
+    otherwise one flipped bit could hide an optional array such as `offset`.
     """
     with reporting_damage(path, "pack"), open(path, "rb") as f:
         pack = np.load(f, allow_pickle=False)
@@ -170,8 +287,12 @@ def open_pack(path: Path) -> Iterator[Any]:
         archive: Any = pack.zip
         entries = archive.infolist()
         for entry in entries:
-            archive.open(entry).close()  # compares the name with that in the central directory
+            # compares the name with that in the central directory
+            archive.open(entry).close()
         f.seek(-min(END_RECORD_BYTES, f.seek(0, os.SEEK_END)), os.SEEK_END)
-        if len(entries) != int.from_bytes(f.read().rpartition(b"PK\5\6")[2][6:8], "little"):
-            raise ValueError("it has lost an array")  # the end record counts more entries than the directory has
+        if len(entries) != int.from_bytes(
+            f.read().rpartition(b"PK\5\6")[2][6:8], "little"
+        ):
+            # the end record counts more entries than the directory has
+            raise ValueError("it has lost an array")
         yield pack

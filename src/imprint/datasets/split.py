@@ -16,12 +16,15 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 MAX_CAPTION_LENGTH = 100  # characters of a text
-MAX_LABEL_LENGTH = 1000  # characters; in an array of texts, every row takes the memory of the longest
+# characters; in an array of texts, every row takes the memory of the longest
+MAX_LABEL_LENGTH = 1000
 NO_LABELS: Array = np.empty(0, dtype=np.int64)  # of inputs without labels
 
 
 class Inputs(Protocol):
-    """A sequence of inputs: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
+    """A sequence of inputs: pictures as uint8 arrays, texts, sounds, or rows of
+    embeddings.
+    """
 
     def __len__(self) -> int: ...
 
@@ -29,7 +32,9 @@ class Inputs(Protocol):
 
 
 class Joined(list[Any]):
-    """Several sequences as one, in order; pictures in it are views of the arrays they come from."""
+    """Several sequences as one, in order; pictures in it are views of the arrays they
+    come from.
+    """
 
     def __init__(self, parts: Sequence[Any]):
         super().__init__(chain.from_iterable(parts))
@@ -42,11 +47,13 @@ class Joined(list[Any]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
+    """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is
+    called `names[i]`.
 
-    An input is a picture (uint8, height x width, or height x width x 3), a text, a sound (`samples`, `rate`), or a row
-    of one float32 matrix of embeddings. Files in folders are decoded on access, and raise `UnreadableInput` if that
-    fails. Inputs without labels have `labels` of length 0 and no `classes`.
+    An input is a picture (uint8, height x width, or height x width x 3), a text, a
+    sound (`samples`, `rate`), or a row of one float32 matrix of embeddings. Files in
+    folders are decoded on access, and raise `UnreadableInput` if that fails. Inputs
+    without labels have `labels` of length 0 and no `classes`.
     """
 
     inputs: Inputs
@@ -54,25 +61,37 @@ class Split:
     names: Sequence[str]
     classes: tuple[Label, ...]
     modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
-    source: Array | None = None  # (n,) str: which data set a row of a merged set came from
+    # (n,) str: which data set a row of a merged set came from
+    source: Array | None = None
     origin: str = ""  # the name of the data, or the last part of their path
     parts: tuple[str, ...] = ("train",)  # the splits that the data have
-    ignored: Mapping[str, int] = field(default_factory=dict)  # files of another kind, by suffix
-    tags: bool = False  # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
-    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or truncated
+    # files of another kind, by suffix
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
+    tags: bool = False
+    # sentences about inputs that were left out or truncated
+    omissions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        sizes = {len(self.inputs), len(self.names)} | ({len(self.labels)} if len(self.labels) else set())
+        sizes = {len(self.inputs), len(self.names)} | (
+            {len(self.labels)} if len(self.labels) else set()
+        )
         sizes |= {len(self.source)} if self.source is not None else set()
         if len(sizes) != 1:
-            raise ParameterError(f"Split(): inputs, labels and names must be of one length, not {sorted(sizes)}.")
+            raise ParameterError(
+                "Split(): inputs, labels and names must be of one length, not"
+                f" {sorted(sizes)}."
+            )
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __repr__(self) -> str:
         inputs, classes = len(self), len(self.classes)
-        return f"Split({inputs} {self.modality}{'s' * (inputs != 1)}, {classes} class{'es' * (classes != 1)})"
+        return (
+            f"Split({inputs} {self.modality}{'s' * (inputs != 1)}, {classes}"
+            f" class{'es' * (classes != 1)})"
+        )
 
     @property
     def kind(self) -> Modality:
@@ -87,12 +106,21 @@ class Split:
             size += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
         if not self.kind.needs_backbone:
             size += f", {len(self.inputs[0]):,} wide"
-        ignored = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
-        return size + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {ignored}" if ignored else "")
+        ignored = ", ".join(
+            f"{n:,} {suffix or 'without suffix'}"
+            for suffix, n in sorted(self.ignored.items())
+        )
+        return (
+            size
+            + (f" ({self.origin})" if self.origin else "")
+            + (f"; ignored: {ignored}" if ignored else "")
+        )
 
     @property
     def captions(self) -> Sequence[str]:
-        """The names of the inputs, each followed by its text if the inputs are texts."""
+        """The names of the inputs, each followed by its text if the inputs are
+        texts.
+        """
         if not self.kind.typed:
             return self.names
         captions = list(self.names)
@@ -105,14 +133,22 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of every input and label, the same on every machine; names and paths do not count."""
+        """A digest of every input and label, the same on every machine; names and paths
+        do not count.
+        """
         are_integers = self.labels.dtype.kind in "iu"
-        labels = [np.asarray(self.labels, dtype="<i8")] if are_integers else map(str, self.labels)
+        labels = (
+            [np.asarray(self.labels, dtype="<i8")]
+            if are_integers
+            else map(str, self.labels)
+        )
         return digest([self.modality, inputs_digest(self.inputs), *labels])
 
 
 def inputs_digest(inputs: Inputs) -> str:
-    """The digest of inputs: of the array, of the texts, or their own `fingerprint()`."""
+    """The digest of inputs: of the array, of the texts, or their own
+    `fingerprint()`.
+    """
     if isinstance(inputs, np.ndarray):
         return digest([inputs])
     if hasattr(inputs, "fingerprint"):
@@ -128,9 +164,15 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind == "U":
         longest = int(np.strings.str_len(labels).max(initial=0))
         if longest > MAX_LABEL_LENGTH:
-            raise ParameterError(f"Labels must have at most {MAX_LABEL_LENGTH:,} characters, and one has {longest:,}.")
+            raise ParameterError(
+                f"Labels must have at most {MAX_LABEL_LENGTH:,} characters, and one has"
+                f" {longest:,}."
+            )
         return labels
-    raise ParameterError(f"Labels must be a list of integers or strings, not {labels.dtype} of shape {labels.shape}.")
+    raise ParameterError(
+        f"Labels must be a list of integers or strings, not {labels.dtype} of shape"
+        f" {labels.shape}."
+    )
 
 
 def classes_of(labels: Array) -> tuple[Label, ...]:

@@ -1,4 +1,6 @@
-"""The page of the demonstration: one HTML file without scripts that loads nothing, and its figures."""
+"""The page of the demonstration: one HTML file without scripts that loads nothing, and
+its figures.
+"""
 
 import io
 from base64 import b64encode
@@ -27,10 +29,16 @@ def write_page(findings: Findings, folder: str | Path) -> Path:
 
 def page(findings: Findings) -> str:
     """The whole page."""
-    comparison, k, (low, high) = findings.comparison, findings.knowledge, findings.knowledge.interval
+    comparison, k, (low, high) = (
+        findings.comparison,
+        findings.knowledge,
+        findings.knowledge.interval,
+    )
     shares = {"expected": k.expected, "low": low, "high": high, "measured": k.accuracy}
     shares |= {"refused_known": k.refused_known, "refused_unknown": k.refused_unknown}
-    return Template((files("imprint.demo") / "page.html").read_text("utf-8")).substitute(
+    return Template(
+        (files("imprint.demo") / "page.html").read_text("utf-8")
+    ).substitute(
         style=html.STYLE,
         icon=html.ICON,
         version=__version__,
@@ -44,8 +52,12 @@ def page(findings: Findings) -> str:
         rows="".join(_row(findings, name) for name in comparison.order),
         verdict=escape(" ".join(verdict(findings))),
         ranks=_image(critical_difference(comparison), "Average ranks of the recipes"),
-        curve=_image(accuracy_over_k(findings), "Accuracy against the number of proxies"),
-        gains=_image(gain_over_nc1(findings), "Gain of twenty proxies over one against NC1"),
+        curve=_image(
+            accuracy_over_k(findings), "Accuracy against the number of proxies"
+        ),
+        gains=_image(
+            gain_over_nc1(findings), "Gain of twenty proxies over one against NC1"
+        ),
         count=len(findings.scores),
         **{name: f"{100 * share:.1f}" for name, share in shares.items()},
         forgetting=f"{1000 * k.forgetting:.1f}",
@@ -62,15 +74,27 @@ def verdict(findings: Findings) -> list[str]:
     """The comparison in sentences."""
     c = findings.comparison
     best = next(name for name in c.order if name != "oracle")
-    pairs = {name: c.pair(best, name) for name in c.order if name not in (best, "oracle")}
-    differ = "The recipes differ" if c.friedman.p <= c.alpha else "No difference is significant"
-    lines = [f"{differ}: Friedman's test over {c.instances} instances gives {_p(c.friedman.p)}."]
+    pairs = {
+        name: c.pair(best, name) for name in c.order if name not in (best, "oracle")
+    }
+    differ = (
+        "The recipes differ"
+        if c.friedman.p <= c.alpha
+        else "No difference is significant"
+    )
+    lines = [
+        f"{differ}: Friedman's test over {c.instances} instances gives"
+        f" {_p(c.friedman.p)}."
+    ]
     if c.order[0] == "oracle":
         lines.append("The oracle, which solves for all classes at once, ranks first.")
     below = [name for name, pair in pairs.items() if pair.significant]
     if below:
         largest = max(pairs[name].adjusted for name in below)
-        lines.append(f"{best} ranks significantly above {_and(below)} (Wilcoxon-Holm, {_p(largest)}).")
+        lines.append(
+            f"{best} ranks significantly above {_and(below)} (Wilcoxon-Holm,"
+            f" {_p(largest)})."
+        )
     if level := [name for name in pairs if name not in below]:
         lines.append(f"{best} does not differ significantly from {_and(level)}.")
     return lines
@@ -89,8 +113,14 @@ def _row(findings: Findings, name: str) -> str:
     cells = []
     for task in TASKS:
         values = [100 * v for (t, _), v in findings.scores[name].items() if t == task]
-        best = max(findings.accuracy(other, task) for other in findings.scores) == findings.accuracy(name, task)
-        cells.append(html.number(f"{fmean(values):.1f}<small> ± {stdev(values):.1f}</small>", best))
+        best = max(
+            findings.accuracy(other, task) for other in findings.scores
+        ) == findings.accuracy(name, task)
+        cells.append(
+            html.number(
+                f"{fmean(values):.1f}<small> ± {stdev(values):.1f}</small>", best
+            )
+        )
     parts = escape(" / ".join(recipes.describe(name).parts().values()))
     rank = html.number(f"{findings.comparison.rank(name):.2f}")
     return html.row(html.row_head(name, f"<small>{parts}</small>"), rank, *cells)
@@ -98,11 +128,15 @@ def _row(findings: Findings, name: str) -> str:
 
 def _example(example: Example) -> str:
     right = example.predicted == example.label
-    answer = f"{example.predicted}" + ("" if right else f"<small> (is {example.label})</small>")
+    answer = f"{example.predicted}" + (
+        "" if right else f"<small> (is {example.label})</small>"
+    )
+    kind = "" if right else " class=wrong"
+    picture = _image(example.picture, f"a {example.label}")
+    exemplar = _image(example.exemplar, "the training picture next to it")
     return (
-        f"<figure{'' if right else ' class=wrong'}><div>{_image(example.picture, f'a {example.label}')}"
-        f"{_image(example.exemplar, 'the training picture next to it')}</div>"
-        f"<figcaption><b>{answer}</b> {100 * example.probability:.0f} %</figcaption></figure>"
+        f"<figure{kind}><div>{picture}{exemplar}</div><figcaption><b>{answer}</b>"
+        f" {100 * example.probability:.0f} %</figcaption></figure>"
     )
 
 
@@ -115,23 +149,43 @@ def _image(content: bytes | Array, alternative: str) -> str:
         out, kind = io.BytesIO(), "png"
         Image.fromarray(content).save(out, kind)
         content = out.getvalue()
-    return f'<img alt="{escape(alternative)}" src="data:image/{kind};base64,{b64encode(content).decode()}">'
+    return (
+        f'<img alt="{escape(alternative)}"'
+        f' src="data:image/{kind};base64,{b64encode(content).decode()}">'
+    )
 
 
 def accuracy_over_k(findings: Findings) -> bytes:
-    """Accuracy against the number of k-means proxies, with `kernel` and with `max`; bands show the range over seeds."""
+    """Accuracy against the number of k-means proxies, with `kernel` and with `max`;
+    bands show the range over seeds.
+    """
     panels = []
     for title in CURVES:
         lines = []
         for name, label in RULES.items():
-            values = 100 * np.array(list(findings.curves[title, name].values()))  # (k, seeds)
-            lines.append(Series(label, KS, values.mean(axis=1), values.min(axis=1), values.max(axis=1)))
+            # (k, seeds)
+            values = 100 * np.array(list(findings.curves[title, name].values()))
+            lines.append(
+                Series(
+                    label,
+                    KS,
+                    values.mean(axis=1),
+                    values.min(axis=1),
+                    values.max(axis=1),
+                )
+            )
         panels.append(Panel(title, lines))
     return draw(panels, "proxies per class, k", "accuracy, %", log_x=True, height=3.2)
 
 
 def gain_over_nc1(findings: Findings) -> bytes:
     """The gain of 20 proxies over one, against the NC1 of the task."""
-    points = [Point(f"{d} per class", True, nc1, gain) for d, nc1, gain in findings.gains]
+    points = [
+        Point(f"{d} per class", True, nc1, gain) for d, nc1, gain in findings.gains
+    ]
     cloud = Cloud("one to five digits per class", points, findings.fit)
-    return scatter([cloud], "NC1 of the training embeddings (log scale)", "gain of k = 20 over k = 1, points")
+    return scatter(
+        [cloud],
+        "NC1 of the training embeddings (log scale)",
+        "gain of k = 20 over k = 1, points",
+    )

@@ -1,7 +1,8 @@
 """Embeddings in memory; those of inputs that were embedded before come from a cache.
 
-The cache is one SQLite file per backbone. Its keys are digests of content, so moved and renamed files are found. A row
-that fails its checksum is ignored, and a damaged file is replaced: both cost time, but never give a wrong embedding.
+The cache is one SQLite file per backbone. Its keys are digests of content, so moved and
+renamed files are found. A row that fails its checksum is ignored, and a damaged file is
+replaced: both cost time, but never give a wrong embedding.
 """
 
 from collections.abc import Sequence
@@ -18,25 +19,45 @@ from imprint.backbones.backbone import thread_count
 from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, UnreadableInput
 from imprint.core.files.atomic import make_folder
-from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
+from imprint.core.files.database import (
+    DamagedDatabaseError,
+    Database,
+    is_intact,
+    remove_database,
+)
 from imprint.embeddings import pipeline
-from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddedBatch, EmbeddingJob, NamedInputs, Report, Skipped
+from imprint.embeddings.pipeline import (
+    BATCH_SIZE,
+    EmbeddedBatch,
+    EmbeddingJob,
+    NamedInputs,
+    Report,
+    Skipped,
+)
 from imprint.embeddings.store import store_folder
 
 LAYOUT = "cache 1"  # part of every file's name; increase it when decoding changes
-TABLES = ("CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum BLOB NOT NULL)",)
+TABLES = (
+    (
+        "CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum"
+        " BLOB NOT NULL)"
+    ),
+)
 VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedInputs:
-    """The embeddings of some inputs: row `i` of `X` is that of the input at `index[i]`."""
+    """The embeddings of some inputs: row `i` of `X` is that of the input at
+    `index[i]`.
+    """
 
     X: Array = field(repr=False)  # (n, d) float32
     index: Array = field(repr=False)  # (n,) ascending; without the skipped inputs
     skipped: tuple[Skipped, ...]  # the inputs that could not be read; they have no row
     known: int  # the number of rows from the cache
-    problem: str | None = None  # why new rows could not be written to the cache; they are correct nevertheless
+    # why new rows could not be written to the cache; they are correct nevertheless
+    problem: str | None = None
 
 
 def embed(
@@ -51,22 +72,31 @@ def embed(
 ) -> EmbeddedInputs:
     """The embeddings of the inputs of `data`, in memory.
 
-    The cache is addressed by content: the bytes of a file, a text, or pixels. New inputs are embedded in batches and
-    added to it. `remember=False` neither reads nor writes it. For more inputs than fit into memory, see `extract`.
+    The cache is addressed by content: the bytes of a file, a text, or pixels. New
+    inputs are embedded in batches and added to it. `remember=False` neither reads nor
+    writes it. For more inputs than fit into memory, see `extract`.
     """
     total = len(data.inputs)
     job = EmbeddingJob(backbone, data, range(total), batch_size, workers).check("embed")
-    cache = EmbeddingCache(backbone.fingerprint, backbone.width, folder) if remember else None
+    cache = (
+        EmbeddingCache(backbone.fingerprint, backbone.width, folder)
+        if remember
+        else None
+    )
     keyed = _KeyedInputs(data)
     X, is_cached = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
     if cache is not None and cache.path.is_file():
-        with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
+        with ThreadPoolExecutor(
+            thread_count(workers), thread_name_prefix="imprint-prepare"
+        ) as pool:
             X, is_cached = cache.find(list(pool.map(keyed.key, range(total))))
     skipped: list[Skipped] = []
     problems: list[str] = []
 
     def store(batch: EmbeddedBatch) -> None:
-        """Fill the rows that were not in the cache, and add them to it until it cannot be written."""
+        """Fill the rows that were not in the cache, and add them to it until it cannot
+        be written.
+        """
         X[batch.index] = batch.rows
         skipped.extend(batch.skipped)
         if cache is None or problems or not batch.index:
@@ -77,11 +107,23 @@ def embed(
             problems.append(f"The new embeddings are not cached: {e}")
 
     cached = int(is_cached.sum())
-    uncached = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~is_cached).tolist())
-    pipeline.run(uncached, pipeline.local_batches, store, progress, pipeline.EmbeddingProgress(cached, total))
+    uncached = replace(
+        job,
+        data=data if cache is None else keyed,
+        index=np.flatnonzero(~is_cached).tolist(),
+    )
+    pipeline.run(
+        uncached,
+        pipeline.local_batches,
+        store,
+        progress,
+        pipeline.EmbeddingProgress(cached, total),
+    )
     index = np.delete(np.arange(total), [s.index for s in skipped])
     rows = X[index] if skipped else X
-    return EmbeddedInputs(rows, index, tuple(skipped), cached, next(iter(problems), None))
+    return EmbeddedInputs(
+        rows, index, tuple(skipped), cached, next(iter(problems), None)
+    )
 
 
 def content_key(content: bytes | str | Array) -> bytes:
@@ -95,17 +137,22 @@ class _KeyedInputs:
     def __init__(self, data: NamedInputs):
         self.inputs, self.names = self, data.names
         self.keys: dict[int, bytes] = {}
-        self._content = getattr(data.inputs, "raw", data.inputs.__getitem__)  # bytes of a file, or the input itself
+        # bytes of a file, or the input itself
+        self._content = getattr(data.inputs, "raw", data.inputs.__getitem__)
         self._decode = getattr(data.inputs, "decode", lambda _, content: content)
 
     def __getitem__(self, i: int) -> Any:
-        """The input; its key belongs to the bytes that are decoded, even if the file changes meanwhile."""
+        """The input; its key belongs to the bytes that are decoded, even if the file
+        changes meanwhile.
+        """
         content = self._content(i)
         self.keys[i] = content_key(content)
         return self._decode(i, content)
 
     def key(self, i: int) -> bytes:
-        """The key of an input; empty if it cannot be read, which is reported when it is embedded."""
+        """The key of an input; empty if it cannot be read, which is reported when it is
+        embedded.
+        """
         try:
             return content_key(self._content(i))
         except UnreadableInput:
@@ -113,25 +160,41 @@ class _KeyedInputs:
 
 
 class EmbeddingCache:
-    """The cached embeddings of one backbone. Several threads and processes may use one file at once."""
+    """The cached embeddings of one backbone. Several threads and processes may use one
+    file at once.
+    """
 
     def __init__(self, backbone: str, width: int, folder: str | Path | None = None):
         """`backbone` is a fingerprint; `folder` holds all embeddings."""
         self.width = width
-        self.path = store_folder(folder) / "cache" / f"{digest([LAYOUT, backbone, str(width)])[:32]}.sqlite"
+        self.path = (
+            store_folder(folder)
+            / "cache"
+            / f"{digest([LAYOUT, backbone, str(width)])[:32]}.sqlite"
+        )
 
     def find(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
-        """Embeddings (n, width), and which of them are in the cache (n,); the others are zero."""
-        X, is_cached = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
-        with suppress(FileError), closing(self._open()) as database:  # rows that cannot be read are embedded again
+        """Embeddings (n, width), and which of them are in the cache (n,); the others
+        are zero.
+        """
+        X, is_cached = (
+            np.zeros((len(keys), self.width), np.float32),
+            np.zeros(len(keys), bool),
+        )
+        # rows that cannot be read are embedded again
+        with suppress(FileError), closing(self._open()) as database:
             for i, key in enumerate(keys):
-                for row in database.execute("SELECT * FROM embeddings WHERE key = ?", key):
+                for row in database.execute(
+                    "SELECT * FROM embeddings WHERE key = ?", key
+                ):
                     if is_intact(row) and len(row[1]) == 4 * self.width:
                         X[i], is_cached[i] = np.frombuffer(row[1], "<f4"), True
         return X, is_cached
 
     def add(self, keys: Sequence[bytes], X: Array) -> None:
-        """Store embeddings; raises `FileError` if they cannot be written, which leaves the cache as it was."""
+        """Store embeddings; raises `FileError` if they cannot be written, which leaves
+        the cache as it was.
+        """
         make_folder(self.path.parent)
         try:
             self._insert(keys, X)

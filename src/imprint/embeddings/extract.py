@@ -1,9 +1,12 @@
-"""Embeddings of a data set in a memory-mapped store: computed once, resumed after an interruption.
+"""Embeddings of a data set in a memory-mapped store: computed once, resumed after an
+interruption.
 
-During an extraction, the rows of each batch are appended to one file, and then an entry in an SQLite database commits
-them with their checksum. A batch that is not committed does not count, so a kill is harmless. Rows that a power failure
-kept from the disk fail their checksum when the extraction resumes, and are computed again: no batch has to wait for the
-disk. A damaged database is discarded, which costs time but never gives a wrong row.
+During an extraction, the rows of each batch are appended to one file, and then an entry
+in an SQLite database commits them with their checksum. A batch that is not committed
+does not count, so a kill is harmless. Rows that a power failure kept from the disk fail
+their checksum when the extraction resumes, and are computed again: no batch has to wait
+for the disk. A damaged database is discarded, which costs time but never gives a wrong
+row.
 """
 
 import json
@@ -19,17 +22,42 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones import Backbone
-from imprint.core.errors import FileError, ImprintError, ParameterError, reporting, unknown
+from imprint.core.errors import (
+    FileError,
+    ImprintError,
+    ParameterError,
+    reporting,
+    unknown,
+)
 from imprint.core.files.atomic import exclusive
-from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
+from imprint.core.files.database import (
+    DamagedDatabaseError,
+    Database,
+    is_intact,
+    remove_database,
+)
 from imprint.datasets import Split
 from imprint.embeddings import pipeline, store
-from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddedBatch, EmbeddingJob, EmbeddingProgress, Report, Skipped
+from imprint.embeddings.pipeline import (
+    BATCH_SIZE,
+    EmbeddedBatch,
+    EmbeddingJob,
+    EmbeddingProgress,
+    Report,
+    Skipped,
+)
 
 ENGINES = ("local", "ray")
 JOURNAL = "journal.sqlite"
-TABLES = ("CREATE TABLE batches (number INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum BLOB NOT NULL)",)
-"""Row 0 holds the identity of the extraction; each later row holds a batch: inputs, rows, their CRC, skipped inputs."""
+TABLES = (
+    (
+        "CREATE TABLE batches (number INTEGER PRIMARY KEY, content TEXT NOT NULL,"
+        " checksum BLOB NOT NULL)"
+    ),
+)
+"""Row 0 holds the identity of the extraction; each later row holds a batch: inputs,
+rows, their CRC, skipped inputs.
+"""
 VERSION = 1
 
 
@@ -43,23 +71,30 @@ def extract(
     workers: int | None = None,
     engine: str = "local",
 ) -> store.Embeddings:
-    """The embeddings of `split` by `backbone`: opened if they are stored, otherwise computed and stored.
+    """The embeddings of `split` by `backbone`: opened if they are stored, otherwise
+    computed and stored.
 
-    The backbone embeds `batch_size` inputs at a time, while `workers` threads (default: one per core) decode and
-    prepare the next ones. `folder` holds all stores (default: `embeddings` in the library's home). `progress` is
-    called after every batch, and more often if the network is slow. After a kill, an interruption or a full disk, the
-    same call resumes after the last finished batch, and the finished store is the same to the byte. A second process
-    that requests the same embeddings waits for them. An input that raises `UnreadableInput` is skipped and recorded.
-    Rows that are not finite are refused.
+    The backbone embeds `batch_size` inputs at a time, while `workers` threads (default:
+    one per core) decode and prepare the next ones. `folder` holds all stores (default:
+    `embeddings` in the library's home). `progress` is called after every batch, and
+    more often if the network is slow. After a kill, an interruption or a full disk, the
+    same call resumes after the last finished batch, and the finished store is the same
+    to the byte. A second process that requests the same embeddings waits for them. An
+    input that raises `UnreadableInput` is skipped and recorded. Rows that are not
+    finite are refused.
 
-    With the engine `ray`, the nodes of a cluster compute the batches, on `workers` cores each (default: one), and only
-    this process writes. The store is the same, and each engine resumes where the other stopped.
+    With the engine `ray`, the nodes of a cluster compute the batches, on `workers`
+    cores each (default: one), and only this process writes. The store is the same, and
+    each engine resumes where the other stopped.
     """
     check_engine(engine)
     n = len(split.inputs)
     job = EmbeddingJob(backbone, split, range(n), batch_size, workers).check("extract")
     if not len(split.labels):
-        raise ParameterError(f"extract(split with {n} inputs): there must be at least one input, and labels.")
+        raise ParameterError(
+            f"extract(split with {n} inputs): there must be at least one input, and"
+            " labels."
+        )
     root = store.store_folder(folder)
     key = store.embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
@@ -68,13 +103,16 @@ def extract(
         with _writing(root):
             root.mkdir(parents=True, exist_ok=True)
         waiting = EmbeddingProgress(0, n, waiting=True)
-        with exclusive(root / f"{key}.lock", lambda: progress(waiting) if progress else None):
+        with exclusive(
+            root / f"{key}.lock", lambda: progress(waiting) if progress else None
+        ):
             if is_new := not target.exists():
                 if not (partial / store.MANIFEST).is_file():  # it is written last
                     _extract(job, split, engine, progress, partial, key)
                 with _writing(partial):
                     for path in partial.iterdir():
-                        if path.name not in (store.MANIFEST, *store.FILES):  # a journal, perhaps of an earlier version
+                        # a journal, perhaps of an earlier version
+                        if path.name not in (store.MANIFEST, *store.FILES):
                             path.unlink()
                     partial.rename(target)
     stored = store.open_embeddings(target, verify=not is_new)
@@ -88,56 +126,102 @@ def check_engine(engine: str) -> None:
         raise unknown("engine", engine, ENGINES)
 
 
-def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | None, folder: Path, key: str) -> None:
-    """Embed the inputs that are not in the journal of `folder` yet, and complete the store there."""
+def _extract(
+    job: EmbeddingJob,
+    split: Split,
+    engine: str,
+    progress: Report | None,
+    folder: Path,
+    key: str,
+) -> None:
+    """Embed the inputs that are not in the journal of `folder` yet, and complete the
+    store there.
+    """
     total, batches = len(split.inputs), pipeline.local_batches
     identity = {
         "key": key,
-        "backbone": {"name": job.backbone.record.name, "fingerprint": job.backbone.fingerprint},
+        "backbone": {
+            "name": job.backbone.record.name,
+            "fingerprint": job.backbone.fingerprint,
+        },
         "data": {"fingerprint": split.fingerprint},
         "inputs": total,
         "width": job.backbone.width,
     }
     if engine == "ray":
-        from imprint.embeddings.ray_engine import ray_batches as batches  # here: it is slow to import
+        # here: it is slow to import
+        from imprint.embeddings.ray_engine import ray_batches as batches
     with closing(ExtractionJournal(folder, identity)) as journal:
         start = EmbeddingProgress(journal.done, total, len(journal.skipped))
-        pipeline.run(replace(job, index=range(journal.done, total)), batches, journal.commit, progress, start)
+        pipeline.run(
+            replace(job, index=range(journal.done, total)),
+            batches,
+            journal.commit,
+            progress,
+            start,
+        )
     if not journal.rows:
         shutil.rmtree(folder)
         first = journal.skipped[0]
-        raise ImprintError(f"None of the {total:,} inputs can be read; the first, {first.name}: {first.reason}.")
+        raise ImprintError(
+            f"None of the {total:,} inputs can be read; the first, {first.name}:"
+            f" {first.reason}."
+        )
     readable = np.delete(np.arange(total), [s.index for s in journal.skipped])
-    facts = identity | {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped]}
+    facts = identity | {
+        "rows": journal.rows,
+        "skipped": [astuple(s) for s in journal.skipped],
+    }
     with _writing(folder):
-        store.complete(folder, np.asarray(split.labels)[readable], (split.names[i] for i in readable.tolist()), facts)
+        store.complete(
+            folder,
+            np.asarray(split.labels)[readable],
+            (split.names[i] for i in readable.tolist()),
+            facts,
+        )
 
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Report a full disk or a forbidden folder in one sentence, which says how to resume."""
+    """Report a full disk or a forbidden folder in one sentence, which says how to
+    resume.
+    """
     try:
         with reporting("write", folder):
             yield
     except FileError as e:
-        raise FileError(f"{str(e).rstrip('.')}; finished batches are kept, and the same call resumes.") from None
+        raise FileError(
+            f"{str(e).rstrip('.')}; finished batches are kept, and the same call"
+            " resumes."
+        ) from None
 
 
 class ExtractionJournal:
-    """The committed batches of one extraction; opening it resumes the extraction of an earlier process."""
+    """The committed batches of one extraction; opening it resumes the extraction of an
+    earlier process.
+    """
 
     def __init__(self, folder: Path, identity: dict[str, Any]):
-        """`identity` describes the extraction, including `width`; a folder with another identity is refused."""
+        """`identity` describes the extraction, including `width`; a folder with another
+        identity is refused.
+        """
         self.folder, self.width = folder, int(identity["width"])
         self.done = self.rows = self._batches = 0
         self.skipped: list[Skipped] = []
         with ExitStack() as files, _writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            self._rows = files.enter_context(open(folder / store.ROWS, "a+b", buffering=0))
+            self._rows = files.enter_context(
+                open(folder / store.ROWS, "a+b", buffering=0)
+            )
             entries = _read_journal(folder / JOURNAL)
-            self._database = files.enter_context(closing(Database(folder / JOURNAL, TABLES, VERSION, durable=False)))
+            self._database = files.enter_context(
+                closing(Database(folder / JOURNAL, TABLES, VERSION, durable=False))
+            )
             if entries and entries[0] != identity:
-                raise ImprintError(f"{folder} holds part of another extraction: delete that folder and extract again.")
+                raise ImprintError(
+                    f"{folder} holds part of another extraction: delete that folder and"
+                    " extract again."
+                )
             self._resume(entries[1:])
             self._insert(0, identity)
             self.close = files.pop_all().close
@@ -145,7 +229,12 @@ class ExtractionJournal:
     def commit(self, batch: EmbeddedBatch) -> None:
         """Append a batch: its rows first, then the entry that commits them."""
         raw = np.ascontiguousarray(batch.rows, dtype="<f4").tobytes()
-        entry: list[Any] = [batch.inputs, len(batch.rows), zlib.crc32(raw), [astuple(s) for s in batch.skipped]]
+        entry: list[Any] = [
+            batch.inputs,
+            len(batch.rows),
+            zlib.crc32(raw),
+            [astuple(s) for s in batch.skipped],
+        ]
         with _writing(self.folder):
             self._append(raw)
             self._insert(self._batches + 1, entry)
@@ -185,5 +274,7 @@ def _read_journal(path: Path) -> list[Any]:
     except DamagedDatabaseError:
         remove_database(path)
         return []
-    intact = takewhile(lambda pair: pair[0] == pair[1][0] and is_intact(pair[1]), enumerate(stored))
+    intact = takewhile(
+        lambda pair: pair[0] == pair[1][0] and is_intact(pair[1]), enumerate(stored)
+    )
     return [json.loads(content) for _, (_number, content, _checksum) in intact]

@@ -1,7 +1,9 @@
-"""Packs: one `.npz` file with the embeddings of a training and a test split, as float32 or as bytes.
+"""Packs: one `.npz` file with the embeddings of a training and a test split, as float32
+or as bytes.
 
-A pack holds `train`, `train_labels`, `test`, `test_labels`. If the rows are unsigned bytes, it also holds
-`scale`, and perhaps `offset`, each one number or one per column: the embedding is `rows * scale + offset`.
+A pack holds `train`, `train_labels`, `test`, `test_labels`. If the rows are unsigned
+bytes, it also holds `scale`, and perhaps `offset`, each one number or one per column:
+the embedding is `rows * scale + offset`.
 """
 
 import hashlib
@@ -23,12 +25,15 @@ from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_l
 from imprint.embeddings.store import write_array
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
-UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
+# the files of an unpacked pack
+UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")
 NOTE = "unpacked.json"
 
 
 class Pack(NamedTuple):
-    """Float32 embeddings of two splits with their labels; `fingerprint` is a digest of the stored arrays."""
+    """Float32 embeddings of two splits with their labels; `fingerprint` is a digest of
+    the stored arrays.
+    """
 
     X: Array  # (n, d)
     y: Array  # (n,)
@@ -40,28 +45,52 @@ class Pack(NamedTuple):
 def read_pack(path: str | os.PathLike[str]) -> Pack:
     """Read a pack; rows of bytes are converted to float32, in float32 arithmetic."""
     with open_pack(Path(path)) as pack:
-        stored = {name: np.asarray(pack[name]) for name in (*ARRAYS, *FACTORS) if name in pack.files}
+        stored = {
+            name: np.asarray(pack[name])
+            for name in (*ARRAYS, *FACTORS)
+            if name in pack.files
+        }
     return _to_pack(Path(path), stored)
 
 
 def _to_pack(path: Path, stored: dict[str, Array]) -> Pack:
     """The pack in stored arrays, refused if they do not follow the rules of a pack."""
     if missing := [name for name in ARRAYS if name not in stored]:
-        raise FileError(f"{path} is not a pack of embeddings: it has no {', '.join(missing)}.")
-    X, X_test = (to_embeddings(f"{path}: {name}", stored[name], stored) for name in SPLITS)
+        raise FileError(
+            f"{path} is not a pack of embeddings: it has no {', '.join(missing)}."
+        )
+    X, X_test = (
+        to_embeddings(f"{path}: {name}", stored[name], stored) for name in SPLITS
+    )
     if X.shape[1] != X_test.shape[1]:
-        raise FileError(f"{path}: train and test must have the same width, not {X.shape[1]} and {X_test.shape[1]}.")
+        raise FileError(
+            f"{path}: train and test must have the same width, not {X.shape[1]} and"
+            f" {X_test.shape[1]}."
+        )
     for name in SPLITS:
         to_labels(path, f"{name}_labels", stored, name, len(stored[name]))
-    fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
+    fingerprint = digest(
+        part for name in sorted(stored) for part in (name, stored[name])
+    )
     return Pack(X, stored["train_labels"], X_test, stored["test_labels"], fingerprint)
 
 
 def write_pack(
-    path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
+    path: str | os.PathLike[str],
+    X: Array,
+    y: Array,
+    X_test: Array,
+    y_test: Array,
+    *,
+    as_bytes: bool = False,
 ) -> None:
-    """Write a pack as float32, or `as_bytes`: smaller, with a maximum error of half of a column's `scale`."""
-    rows = {"train": np.asarray(X).astype("<f4"), "test": np.asarray(X_test).astype("<f4")}
+    """Write a pack as float32, or `as_bytes`: smaller, with a maximum error of half of
+    a column's `scale`.
+    """
+    rows = {
+        "train": np.asarray(X).astype("<f4"),
+        "test": np.asarray(X_test).astype("<f4"),
+    }
     stored = rows | {"train_labels": np.asarray(y), "test_labels": np.asarray(y_test)}
     try:
         _to_pack(Path(path), stored)
@@ -78,29 +107,40 @@ def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
     high = np.maximum(train.max(axis=0), test.max(axis=0))
     scale = ((high - low) / 255).astype(np.float32)
     scale[scale == 0] = 1
-    rows = {name: np.rint((x - low) / scale).astype(np.uint8) for name, x in (("train", train), ("test", test))}
+    rows = {
+        name: np.rint((x - low) / scale).astype(np.uint8)
+        for name, x in (("train", train), ("test", test))
+    }
     return rows | {"scale": scale, "offset": low}
 
 
 def open_unpacked(path: Path, cache: Path) -> Pack:
-    """The pack with its arrays memory-mapped from a folder in `cache`, which is created if needed.
+    """The pack with its arrays memory-mapped from a folder in `cache`, which is created
+    if needed.
 
-    The folder is named by a digest of the pack's bytes, and its files are verified byte by byte: a pack that has
-    changed, or a damaged cache, is unpacked again.
+    The folder is named by a digest of the pack's bytes, and its files are verified byte
+    by byte: a pack that has changed, or a damaged cache, is unpacked again.
     """
     folder = cache / _digest(path)[:32]
     if (fingerprint := _verified(folder)) is None:
         _unpack(path, folder)
         if (fingerprint := _verified(folder)) is None:
-            raise FileError(f"{folder}: what was written there cannot be read back; is the disk full or damaged?")
+            raise FileError(
+                f"{folder}: what was written there cannot be read back; is the disk"
+                " full or damaged?"
+            )
     X, y, X_test, y_test = (np.load(folder / name, mmap_mode="r") for name in UNPACKED)
     return Pack(X, y, X_test, y_test, fingerprint)
 
 
 def _digest(path: Path) -> str:
-    """The digest of a file's bytes; this process reads them again only when the file was written to."""
+    """The digest of a file's bytes; this process reads them again only when the file
+    was written to.
+    """
     status = path.stat()
-    return _digest_of_state(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return _digest_of_state(
+        path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )
 
 
 @lru_cache(1024)
@@ -110,7 +150,9 @@ def _digest_of_state(path: Path, *state: int) -> str:
 
 
 def _verified(folder: Path) -> str | None:
-    """The fingerprint of the pack that was unpacked there, if every byte is as it was written."""
+    """The fingerprint of the pack that was unpacked there, if every byte is as it was
+    written.
+    """
     try:
         note = read_checked(folder / NOTE, {"fingerprint": str, "files": dict})
         intact = {name: _digest(folder / name) for name in UNPACKED} == note["files"]
@@ -120,16 +162,24 @@ def _verified(folder: Path) -> str | None:
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    """Create the folder of plain arrays in one step; if two processes try, either result is correct."""
+    """Create the folder of plain arrays in one step; if two processes try, either
+    result is correct.
+    """
     pack = read_pack(path)
     with reporting("write", folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        options: Any = {"dir": folder.parent, "prefix": f".{folder.name}.", "ignore_cleanup_errors": True}
+        options: Any = {
+            "dir": folder.parent,
+            "prefix": f".{folder.name}.",
+            "ignore_cleanup_errors": True,
+        }
         with tempfile.TemporaryDirectory(**options) as temporary:
             for name, array in zip(UNPACKED, pack[:4]):
                 write_array(Path(temporary, name), array)
             files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
-            write_checked(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
+            write_checked(
+                Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files}
+            )
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first
                 os.rename(temporary, folder)

@@ -1,9 +1,10 @@
 """The one pipeline from inputs to embeddings: read, prepare, batch, embed, check.
 
-An engine runs it: threads of this process (`local_batches`), or the nodes of a Ray cluster (`ray_engine.ray_batches`).
-Where a batch begins and ends depends on the data alone, so every engine gives the same rows. A sink takes the checked
-batches: `embed` fills a matrix in memory and a cache, `extract` writes a memory-mapped store. A server batches waiting
-requests itself and calls `embed_checked`.
+An engine runs it: threads of this process (`local_batches`), or the nodes of a Ray
+cluster (`ray_engine.ray_batches`). Where a batch begins and ends depends on the data
+alone, so every engine gives the same rows. A sink takes the checked batches: `embed`
+fills a matrix in memory and a cache, `extract` writes a memory-mapped store. A server
+batches waiting requests itself and calls `embed_checked`.
 """
 
 import time
@@ -22,15 +23,19 @@ from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, UnreadableInput, check_int
 
 BATCH_SIZE = 64
-FIRST_SLICE = 16  # inputs of a large first batch that are embedded at a time, so that progress is visible early
-PREPARED_BATCHES = 2  # batches that are prepared before they are needed: they bound the memory
+# inputs of a large first batch that are embedded at a time, so that progress is visible
+# early
+FIRST_SLICE = 16
+# batches that are prepared before they are needed: they bound the memory
+PREPARED_BATCHES = 2
 
 
 class NamedInputs(Protocol):
     """Inputs with one name each.
 
-    `inputs[i]` may raise `UnreadableInput`, and several threads read at once. Inputs in files also have `raw(i)`, the
-    bytes of a file, and `decode(i, raw)`. The Ray engine needs both sequences to be sliceable.
+    `inputs[i]` may raise `UnreadableInput`, and several threads read at once. Inputs in
+    files also have `raw(i)`, the bytes of a file, and `decode(i, raw)`. The Ray engine
+    needs both sequences to be sliceable.
     """
 
     @property
@@ -41,7 +46,9 @@ class NamedInputs(Protocol):
 
 @dataclass(frozen=True)
 class Skipped:
-    """An input that could not be read: its index in the data, its name, and the reason."""
+    """An input that could not be read: its index in the data, its name, and the
+    reason.
+    """
 
     index: int
     name: str
@@ -56,7 +63,8 @@ class EmbeddingProgress(NamedTuple):
     skipped: int = 0
     rate: float | None = None  # inputs per second of this run
     eta: float | None = None  # seconds
-    waiting: bool = False  # another process extracts the same embeddings, and this one waits for it
+    # another process extracts the same embeddings, and this one waits for it
+    waiting: bool = False
 
 
 Report = Callable[[EmbeddingProgress], object]
@@ -74,7 +82,9 @@ class EmbeddingJob:
     offset: int = 0  # where `data` begins, if it is a part of the data
 
     def check(self, call: str) -> "EmbeddingJob":
-        """The job itself, refused if its counts are not positive integers; the error names the call."""
+        """The job itself, refused if its counts are not positive integers; the error
+        names the call.
+        """
         check_int(call, "batch_size", self.batch_size)
         if self.workers is not None:
             check_int(call, "workers", self.workers)
@@ -100,7 +110,8 @@ class EmbeddedBatch:
         return len(self.index) + len(self.skipped)
 
 
-Advance = Callable[[int], object]  # called with the number of rows of the current batch that are embedded
+# called with the number of rows of the current batch that are embedded
+Advance = Callable[[int], object]
 Batches = Generator[EmbeddedBatch, None, None]
 
 
@@ -111,7 +122,9 @@ def run(
     report: Report | None,
     start: EmbeddingProgress,
 ) -> None:
-    """Pass every batch of the job to the sink, in order, and report the progress, beginning with `start`."""
+    """Pass every batch of the job to the sink, in order, and report the progress,
+    beginning with `start`.
+    """
     started = time.monotonic()
     report = report or (lambda _: None)
     done, total, skipped, *_ = start
@@ -119,7 +132,9 @@ def run(
     def advance(rows: int) -> None:
         finished = done + rows
         rate = (finished - start.done) / max(time.monotonic() - started, 1e-9)
-        report(EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate))
+        report(
+            EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate)
+        )
 
     report(start)
     if len(job.index):
@@ -132,14 +147,21 @@ def run(
 
 
 def local_batches(job: EmbeddingJob, advance: Advance) -> Batches:
-    """The batches of a job: while the backbone embeds one, threads of this process prepare the next ones."""
+    """The batches of a job: while the backbone embeds one, threads of this process
+    prepare the next ones.
+    """
     threads = thread_count(job.workers)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
     waiting: deque[list[Future[dict[int, Any]]]] = deque()
     try:
         for span in job.spans():
             share = -(-len(span) // threads)
-            waiting.append([pool.submit(_prepare, job, span[i : i + share]) for i in range(0, len(span), share)])
+            waiting.append(
+                [
+                    pool.submit(_prepare, job, span[i : i + share])
+                    for i in range(0, len(span), share)
+                ]
+            )
             if len(waiting) > PREPARED_BATCHES:
                 yield _embedded(job, waiting.popleft(), advance)
         while waiting:
@@ -149,7 +171,9 @@ def local_batches(job: EmbeddingJob, advance: Advance) -> Batches:
 
 
 def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
-    """Read and prepare inputs, by index; one that cannot be read becomes a `Skipped`."""
+    """Read and prepare inputs, by index; one that cannot be read becomes a
+    `Skipped`.
+    """
     prepared: dict[int, Any] = {}
     for i in span:
         try:
@@ -159,7 +183,9 @@ def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
     return prepared
 
 
-def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: Advance) -> EmbeddedBatch:
+def _embedded(
+    job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: Advance
+) -> EmbeddedBatch:
     """The embeddings of one batch, of which each thread has prepared a share."""
     prepared = {i: item for share in shares for i, item in share.result().items()}
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
@@ -167,7 +193,9 @@ def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: 
     index, values = list(items), list(items.values())
     total = len(items)
     is_first = total >= BATCH_SIZE and job.offset == 0 and 0 in prepared
-    step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
+    step = getattr(job.backbone, "slice_rows", None) or (
+        FIRST_SLICE if is_first else max(total, 1)
+    )
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
         end = min(first + step, total)
@@ -178,13 +206,25 @@ def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: 
     return EmbeddedBatch([job.offset + i for i in index], rows, skipped)
 
 
-def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]) -> Array:
-    """The embeddings of prepared inputs, refused unless they are finite float32 rows of the backbone's width."""
-    rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)
+def embed_checked(
+    backbone: Backbone, items: Sequence[Any], names: Sequence[str]
+) -> Array:
+    """The embeddings of prepared inputs, refused unless they are finite float32 rows of
+    the backbone's width.
+    """
+    rows = backbone.embed(
+        np.stack(items) if isinstance(items[0], np.ndarray) else items
+    )
     if rows.dtype != np.float32 or rows.shape != (len(items), backbone.width):
         rule = f"they must be float32 of shape {(len(items), backbone.width)}"
-        raise ImprintError(f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape}; {rule}.")
+        raise ImprintError(
+            f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape};"
+            f" {rule}."
+        )
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise ImprintError(f"The embedding of {names[int(np.argmin(finite))]} by {backbone.record.name} is not finite.")
+        raise ImprintError(
+            f"The embedding of {names[int(np.argmin(finite))]} by"
+            f" {backbone.record.name} is not finite."
+        )
     return rows

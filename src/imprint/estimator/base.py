@@ -1,4 +1,6 @@
-"""The scikit-learn side of `ImprintClassifier`: its parameters, fitted attributes and checks of inputs."""
+"""The scikit-learn side of `ImprintClassifier`: its parameters, fitted attributes and
+checks of inputs.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,9 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from imprint.core.arrays import Array, Proxies, all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
+from imprint.core.arrays import (
+    Array,
+    Proxies,
+    all_finite,
+    dtype_name,
+    on_gpu,
+    plain,
+    rows_at,
+    to_numpy,
+)
 from imprint.core.component import PARTS
 from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
@@ -23,23 +39,32 @@ from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
 MAX_WEIGHT = 1e9
-INPUT_ERRORS = (ValueError, TypeError)  # the errors by which scikit-learn refuses inputs
+# the errors by which scikit-learn refuses inputs
+INPUT_ERRORS = (ValueError, TypeError)
 
 
 @contextmanager
-def naming(call: str, kinds: tuple[type[Exception], ...] = (ParameterError,)) -> Iterator[None]:
+def naming(
+    call: str, kinds: tuple[type[Exception], ...] = (ParameterError,)
+) -> Iterator[None]:
     """Report errors of some kinds as one sentence that starts with the call."""
     try:
         yield
     except kinds as e:
         first = first_line(e)
-        hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
+        hint = (
+            "; Reshape your data with X.reshape(1, -1) if it is one row"
+            if "Expected 2D array" in first
+            else ""
+        )
         kind = KindError if isinstance(e, TypeError) else ParameterError
         raise kind(f"{call}: {first}{hint}.") from None
 
 
 class Columns(BaseEstimator):  # type: ignore[misc]
-    """The number and names of the columns of a model, as the estimator against which scikit-learn checks rows."""
+    """The number and names of the columns of a model, as the estimator against which
+    scikit-learn checks rows.
+    """
 
     def __init__(self, width: int | None = None, names: list[str] | None = None):
         if width is not None:
@@ -53,19 +78,34 @@ class Columns(BaseEstimator):  # type: ignore[misc]
         with naming(call, INPUT_ERRORS):
             if on_gpu(X):
                 return self._read_tensor(X, width, dtype)
-            with np.errstate(over="ignore"):  # numbers that are too large for the type become infinite and are refused
-                return np.asarray(validate_data(self, to_numpy(X), reset=width is None, dtype=dtype, order="C"))
+            # numbers that are too large for the type become infinite and are refused
+            with np.errstate(over="ignore"):
+                return np.asarray(
+                    validate_data(
+                        self, to_numpy(X), reset=width is None, dtype=dtype, order="C"
+                    )
+                )
 
     def _read_tensor(self, X: Any, width: int | None, dtype: Any) -> Any:
         """Checked rows of a tensor on a GPU."""
         import torch
 
-        float_type = dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
-        X = X.to(getattr(torch, float_type if dtype is FLOATS else np.dtype(dtype).name))
+        float_type = (
+            dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
+        )
+        X = X.to(
+            getattr(torch, float_type if dtype is FLOATS else np.dtype(dtype).name)
+        )
         if X.ndim != 2 or not len(X) or not all_finite(X):
-            raise ParameterError(f"X must be finite rows of numbers (n, d), not of shape {tuple(X.shape)}.")
+            raise ParameterError(
+                "X must be finite rows of numbers (n, d), not of shape"
+                f" {tuple(X.shape)}."
+            )
         if width not in (None, X.shape[1]):
-            raise ParameterError(f"X has {X.shape[1]} features, but ImprintClassifier is expecting {width}.")
+            raise ParameterError(
+                f"X has {X.shape[1]} features, but ImprintClassifier is expecting"
+                f" {width}."
+            )
         self.n_features_in_ = X.shape[1]
         return X
 
@@ -81,71 +121,113 @@ class FittedState(NamedTuple):
 
 
 class MethodEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator with a parameter for each part of a method: a component, or its text."""
+    """An estimator with a parameter for each part of a method: a component, or its
+    text.
+    """
 
     _learnt: FittedState
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments; deep, also those of the components, such as `generator__k`."""
+        """The constructor's arguments; deep, also those of the components, such as
+        `generator__k`.
+        """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for part in PARTS:
                 with suppress(ParameterError):
                     settings = asdict(FAMILIES[part].resolve(params[part]))
-                    params |= {f"{part}__{name}": value for name, value in settings.items()}
+                    params |= {
+                        f"{part}__{name}": value for name, value in settings.items()
+                    }
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments, or one of a component: `set_params(generator__k=5)`. A fitted model stays as it is."""
+        """Change arguments, or one of a component: `set_params(generator__k=5)`. A
+        fitted model stays as it is.
+        """
         inner = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**{name: value for name, value in params.items() if name not in inner})
+        super().set_params(
+            **{name: value for name, value in params.items() if name not in inner}
+        )
         for name, value in inner.items():
             part, _, parameter = name.partition("__")
             if part not in PARTS:
-                raise ParameterError(f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}.")
+                raise ParameterError(
+                    f"set_params({name}=...): there is no part {part!r}; parts:"
+                    f" {', '.join(PARTS)}."
+                )
             component = getattr(self, part)
             changed = FAMILIES[part].changed(component, {parameter: value})
             setattr(self, part, str(changed) if isinstance(component, str) else changed)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
+        """The parameters; where `set_params` has changed them since `fit`, also the
+        method that was fitted.
+        """
         parameters = str(super().__repr__(N_CHAR_MAX))
         with suppress(ParameterError):
-            if not self.__sklearn_is_fitted__() or self._method() == self._learnt.head.imprinted.method:
+            if (
+                not self.__sklearn_is_fitted__()
+                or self._method() == self._learnt.head.imprinted.method
+            ):
                 return parameters
         return f"{parameters}, fitted as {self._learnt.head.imprinted.method}"
 
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})
 
-    def _learn(self, call: str, X: Any, y: Any, sample_weight: Any, before: FittedState | None = None) -> FittedState:
-        """The fitted state after more rows, which must match the state `before`; with None, a state of these rows."""
+    def _learn(
+        self,
+        call: str,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        before: FittedState | None = None,
+    ) -> FittedState:
+        """The fitted state after more rows, which must match the state `before`; with
+        None, a state of these rows.
+        """
         head, columns = (None, Columns()) if before is None else before
         rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
         with naming(call, INPUT_ERRORS):
             if y is None:
-                raise ParameterError("requires y to be passed, but the target y is None.")
+                raise ParameterError(
+                    "requires y to be passed, but the target y is None."
+                )
             tagged = _read_label_sets(y, head)
             labels = _read_labels(y) if tagged is None else tagged.sets
             if len(labels) != len(rows):
-                raise ParameterError(f"X and y must have the same number of rows, not {len(rows)} and {len(labels)}.")
+                raise ParameterError(
+                    f"X and y must have the same number of rows, not {len(rows)} and"
+                    f" {len(labels)}."
+                )
             if tagged is None and head is not None:
                 check_label_types("y holds", labels.dtype, head.imprinted.label_type)
             if tagged is not None and self.class_weight is not None:
-                raise ParameterError("class_weight is not available for tags; use sample_weight.")
+                raise ParameterError(
+                    "class_weight is not available for tags; use sample_weight."
+                )
             weight = _read_weights(labels, sample_weight, self.class_weight)
         if weight is not None and not weight.all():
             positive = np.flatnonzero(weight)
-            rows, labels, weight = rows_at(rows, positive), labels[positive], weight[positive]
+            rows, labels, weight = (
+                rows_at(rows, positive),
+                labels[positive],
+                weight[positive],
+            )
         if weight is not None and (weight == 1).all():
             weight = None
         if head is None:
             if not isinstance(self.calibrate, bool | np.bool_):
                 rule = "calibrate must be True or False"
-                raise ParameterError(f"ImprintClassifier(calibrate={self.calibrate!r}): {rule}.")
+                raise ParameterError(
+                    f"ImprintClassifier(calibrate={self.calibrate!r}): {rule}."
+                )
             empty = Head(self._method(), read_seed(self.random_state), dtype_name(rows))
-            head = new_head(empty, None if tagged is None else tagged.labels, bool(self.calibrate))
+            head = new_head(
+                empty, None if tagged is None else tagged.labels, bool(self.calibrate)
+            )
         return FittedState(head.learn(rows, labels, weight), columns)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -154,7 +236,8 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def _fitted_state(self) -> FittedState:
         """The fitted state; raises the error of scikit-learn if there is none."""
         if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # not called for a fitted model because it reads all parameters
+            # not called for a fitted model because it reads all parameters
+            check_is_fitted(self)
         return self._learnt
 
     @property
@@ -199,12 +282,18 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def _read_label_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
-    """The label sets of tags; None where each row has one label and the model is not one of tags."""
+    """The label sets of tags; None where each row has one label and the model is not
+    one of tags.
+    """
     if isinstance(head, TagHead):
-        return read_tags(y, head.labels) or from_lists([label] for label in _read_labels(y).tolist())
+        return read_tags(y, head.labels) or from_lists(
+            [label] for label in _read_labels(y).tolist()
+        )
     tagged = read_tags(y)
     if tagged is not None and head is not None:
-        raise ParameterError("the model has one label per row, and y has tags; fit a new model.")
+        raise ParameterError(
+            "the model has one label per row, and y has tags; fit a new model."
+        )
     return tagged
 
 
@@ -215,13 +304,18 @@ def _read_labels(y: Any) -> Array:
     if y.dtype == object:
         kind, *others = sorted({type(plain(v)).__name__ for v in y})
         if others:
-            raise ParameterError(f"y mixes labels of the types {', '.join([kind, *others])}.")
+            raise ParameterError(
+                f"y mixes labels of the types {', '.join([kind, *others])}."
+            )
         y = np.array(list(y))
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-        check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
+        # once each looks like a regression to it
+        check_classification_targets(np.repeat(np.unique(y), 2))
     if y.dtype.kind not in "biufU":
-        raise ParameterError(f"labels of the type {kind} are not supported; use text or whole numbers.")
+        raise ParameterError(
+            f"labels of the type {kind} are not supported; use text or whole numbers."
+        )
     return np.asarray(y)
 
 
@@ -229,17 +323,27 @@ def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | No
     """The weight of every row; None where none is given."""
     if sample_weight is None and class_weight is None:
         return None
-    weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-    if not isinstance(class_weight, dict) and str(class_weight) not in ("balanced", "None"):
+    weight = _check_sample_weight(
+        to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True
+    )
+    if not isinstance(class_weight, dict) and str(class_weight) not in (
+        "balanced",
+        "None",
+    ):
         raise ParameterError("class_weight must be a dict, 'balanced' or None.")
     weight = weight * compute_sample_weight(class_weight, y)
     if not weight.any() or not ((weight >= 0) & (weight <= MAX_WEIGHT)).all():
-        raise ParameterError(f"the weights of rows must be 0 to {MAX_WEIGHT:g}, and one must be positive.")
+        raise ParameterError(
+            f"the weights of rows must be 0 to {MAX_WEIGHT:g}, and one must be"
+            " positive."
+        )
     return np.asarray(weight)
 
 
 def read_seed(random_state: Any) -> int:
-    """The whole number behind scikit-learn's `random_state`; None gives a new one each time."""
+    """The whole number behind scikit-learn's `random_state`; None gives a new one each
+    time.
+    """
     if isinstance(random_state, int | np.integer) and random_state >= 0:
         return int(random_state)
     try:

@@ -1,8 +1,10 @@
-"""A head as a JSON document and named arrays, which `core.files.container` stores in one safe file.
+"""A head as a JSON document and named arrays, which `core.files.container` stores in
+one safe file.
 
-The states of classes are stacked (see `core.layout`). Proxies are stored only if they depend on several classes. A
-calibrated head also stores its calibration, the rows of cross-validation and, for classes with more rows than it keeps,
-the states of the folds. Proxies that are such rows are stored only once, as rows.
+The states of classes are stacked (see `core.layout`). Proxies are stored only if they
+depend on several classes. A calibrated head also stores its calibration, the rows of
+cross-validation and, for classes with more rows than it keeps, the states of the folds.
+Proxies that are such rows are stored only once, as rows.
 """
 
 import os
@@ -29,27 +31,50 @@ from imprint.tags import TagCalibration, TagHead
 
 LABEL_TYPES = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The Python types of labels for each kind of NumPy type."""
-MAX_LABEL_BYTES = 2**28  # of the labels as an array, in which every entry is as wide as the longest label
+# of the labels as an array, in which every entry is as wide as the longest label
+MAX_LABEL_BYTES = 2**28
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "flat")
-MODEL_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "class_weight")
+MODEL_KEYS = (
+    "kind",
+    "written_by",
+    "features",
+    "backbone",
+    "pictures",
+    "kept",
+    "card",
+    "names",
+    "class_weight",
+)
 """The keys of a document: those of a head, and those of models that contain a head."""
-PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
+# the prefix of the names of arrays that belong to exemplar pictures
+PICTURES = "pictures."
 EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
 STACK_ENDINGS = ("values", "shapes")
 
 
 def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A head as a JSON document and named arrays; refused if it could not be read again."""
+    """A head as a JSON document and named arrays; refused if it could not be read
+    again.
+    """
     if isinstance(head, TagHead):
         document, arrays = head_to_parts(head.imprinted)
         numbers, calibration = head.calibration.to_parts()
-        return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
+        return {**document, "tags": {"labels": list(head.labels), **numbers}}, {
+            **arrays,
+            **calibration,
+        }
     document = {
-        "parts": {part: FAMILIES[part].stored_text(getattr(head.method, part)) for part in PARTS},
+        "parts": {
+            part: FAMILIES[part].stored_text(getattr(head.method, part))
+            for part in PARTS
+        },
         "seed": head.seed,
         "dtype": head.dtype.name,
         "width": head.width,
-        "labels": {"type": np.dtype(head.label_type).str, "imprinted": list(head.labels)},
+        "labels": {
+            "type": np.dtype(head.label_type).str,
+            "imprinted": list(head.labels),
+        },
     }
     if head.flat:
         document["flat"] = True
@@ -57,84 +82,153 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     if head.folds is not None:
         document["calibration"], arrays = head.folds.calibration.to_parts()
         held_rows = [head.folds.held[label] for label in head.labels]
-        shared = [held.share_rows(state.summary, rows.rows) for state, rows in zip(states, held_rows)]
-        states = tuple(ClassState(rest, state.sums) for (rest, _), state in zip(shared, states))
+        shared = [
+            held.share_rows(state.summary, rows.rows)
+            for state, rows in zip(states, held_rows)
+        ]
+        states = tuple(
+            ClassState(rest, state.sums) for (rest, _), state in zip(shared, states)
+        )
         arrays |= to_arrays(SHARED, [references for _, references in shared])
         arrays |= to_arrays("held", [rows.to_state() for rows in held_rows])
         large = [i for i, rows in enumerate(held_rows) if not rows.complete]
         for f in range(FOLDS):
             arrays[f"fold{f}/classes"] = np.array(large, dtype=np.int64)
-            arrays |= _states_to_arrays([head.folds.fitted[head.labels[i]][f] for i in large], f"fold{f}/")
+            arrays |= _states_to_arrays(
+                [head.folds.fitted[head.labels[i]][f] for i in large], f"fold{f}/"
+            )
     if not head.method.per_class:
-        arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
+        arrays |= {
+            "weights": head.proxies.weights,
+            "sizes": np.bincount(head.proxies.labels),
+        }
     return document, {**arrays, **_states_to_arrays(states)}
 
 
-def _states_to_arrays(states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
+def _states_to_arrays(
+    states: Sequence[ClassState], prefix: str = ""
+) -> dict[str, Array]:
     """The states of classes as arrays whose names start with `prefix`."""
-    summaries, sums = [state.summary for state in states], [state.sums for state in states]
-    return {**to_arrays(f"{prefix}state", summaries), **to_arrays(f"{prefix}sums", sums)}
+    summaries, sums = (
+        [state.summary for state in states],
+        [state.sums for state in states],
+    )
+    return {
+        **to_arrays(f"{prefix}state", summaries),
+        **to_arrays(f"{prefix}sums", sums),
+    }
 
 
 def head_from_parts(
     document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]
 ) -> Head | TagHead:
-    """The head from the document and arrays of `head_to_parts`; anything else is refused.
+    """The head from the document and arrays of `head_to_parts`; anything else is
+    refused.
 
-    The caller reads what else the document holds: features, exemplars and pre-trained classes.
+    The caller reads what else the document holds: features, exemplars and pre-trained
+    classes.
     """
     with reading(source):
-        method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
+        method = Method.of(
+            **{
+                part: FAMILIES[part].restore(str(document["parts"][part]))
+                for part in PARTS
+            }
+        )
         if unknown := _unknown_names(method, document, arrays):
             raise FileError(
-                f"{source}: it holds {unknown[0]!r}, which this version of imprint does not know; fit the model again, "
-                f"or use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
+                f"{source}: it holds {unknown[0]!r}, which this version of imprint does"
+                " not know; fit the model again, or use the version that wrote it"
+                f" ({document.get('written_by', 'unknown')!r:.20})."
             )
         head = _head(method, document, held.unshare_rows(arrays))
-        return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
+        return (
+            _tag_head(head, dict(document["tags"]), arrays)
+            if "tags" in document
+            else head
+        )
 
 
-def _unknown_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
+def _unknown_names(
+    method: Method, document: dict[str, Any], arrays: dict[str, Array]
+) -> list[str]:
     """The unknown names in a file, in order."""
     stacks = "state|sums"
     single = set() if method.per_class else {"weights", "sizes"}
     if "calibration" in document:
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
-        single |= {*Calibration.array_names(), EARLIER_ARRAY, *(f"fold{f}/classes" for f in range(FOLDS))}
+        single |= {
+            *Calibration.array_names(),
+            EARLIER_ARRAY,
+            *(f"fold{f}/classes" for f in range(FOLDS)),
+        }
     if "tags" in document:
         single |= {*TagCalibration.array_names()}
 
     def is_known(name: str) -> bool:
         array, _, end = name.rpartition("/")
-        is_paired = end in STACK_ENDINGS and all(f"{array}/{e}" in arrays for e in STACK_ENDINGS)
+        is_paired = end in STACK_ENDINGS and all(
+            f"{array}/{e}" in arrays for e in STACK_ENDINGS
+        )
         is_stack = is_paired and re.match(rf"({stacks})/", name) is not None
-        return is_stack or name in single or (name.startswith(PICTURES) and "pictures" in document)
+        return (
+            is_stack
+            or name in single
+            or (name.startswith(PICTURES) and "pictures" in document)
+        )
 
     tables = [(document, HEAD_KEYS + MODEL_KEYS), (document["parts"], PARTS)]
-    keys = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
+    keys = [
+        key
+        for table, known in tables
+        if isinstance(table, dict)
+        for key in table
+        if key not in known
+    ]
     return sorted(keys) + sorted(name for name in arrays if not is_known(name))
 
 
 def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> Head:
-    labels, seed, dtype, width = (document[key] for key in ("labels", "seed", "dtype", "width"))
+    labels, seed, dtype, width = (
+        document[key] for key in ("labels", "seed", "dtype", "width")
+    )
     imprinted = labels["imprinted"]
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
-    require(type(width) is int and 1 <= width < MAX_AXIS_LENGTH and type(labels["type"]) is str)
+    require(
+        type(width) is int
+        and 1 <= width < MAX_AXIS_LENGTH
+        and type(labels["type"]) is str
+    )
     label_type = np.dtype(labels["type"])
     _check_labels(imprinted, label_type)
-    empty = Head(method, seed, dtype, (), (), label_type, width, flat=document.get("flat") is True)
+    empty = Head(
+        method,
+        seed,
+        dtype,
+        (),
+        (),
+        label_type,
+        width,
+        flat=document.get("flat") is True,
+    )
     folds = None
     if "calibration" in document:
         folds = _folds(empty, imprinted, arrays)
         if EARLIER_ARRAY not in arrays:
-            folds.derived.put("calibration", Calibration.from_parts(document["calibration"], arrays))
+            folds.derived.put(
+                "calibration", Calibration.from_parts(document["calibration"], arrays)
+            )
     states = _states(empty, arrays, len(imprinted))
     head = replace(empty, labels=tuple(imprinted), states=states, folds=folds)
     if not method.per_class:
         _restore_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):
         weights = head.proxies.weights
-    require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and np.isfinite(weights).all())
+    require(
+        weights.dtype.name == dtype
+        and weights.shape[1:] == (width,)
+        and np.isfinite(weights).all()
+    )
     return head
 
 
@@ -150,39 +244,71 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     return head
 
 
-def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "") -> tuple[ClassState, ...]:
-    """The states of classes, checked against the layouts of the generator and the aggregator."""
+def _states(
+    empty: Head, arrays: dict[str, Array], count: int, prefix: str = ""
+) -> tuple[ClassState, ...]:
+    """The states of classes, checked against the layouts of the generator and the
+    aggregator.
+    """
     parts = []
-    for kind, component in (("state", empty.method.generator), ("sums", empty.method.aggregator)):
+    for kind, component in (
+        ("state", empty.method.generator),
+        ("sums", empty.method.aggregator),
+    ):
         try:
-            parts.append(to_states(arrays, f"{prefix}{kind}", component.layout, count, empty.width or 0))
+            parts.append(
+                to_states(
+                    arrays, f"{prefix}{kind}", component.layout, count, empty.width or 0
+                )
+            )
         except (KeyError, ValueError):
-            problem = f"the state of {component} does not have the shapes, types and ranges that its layout declares"
+            problem = (
+                f"the state of {component} does not have the shapes, types and ranges"
+                " that its layout declares"
+            )
             raise ParameterError(f"this is not an imprint model; {problem}.") from None
     return tuple(map(ClassState, *parts))
 
 
 def _folds(empty: Head, labels: list[Any], arrays: dict[str, Array]) -> CrossValidation:
     count, seen = len(labels), arrays.get("held/seen/values")
-    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= held.MAX_EARLIER_ROWS))
+    require(
+        arrays["held/rows/values"].dtype == empty.dtype
+        and (seen is None or seen.sum() <= held.MAX_EARLIER_ROWS)
+    )
     layout = held.LAYOUT if seen is None else held.EARLIER_LAYOUT
     states = to_states(arrays, "held", layout, count, empty.width or 0)
-    rows_of = {label: held.from_state(state, empty.seed, label) for label, state in zip(labels, states)}
-    fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not rows_of[label].complete}
+    rows_of = {
+        label: held.from_state(state, empty.seed, label)
+        for label, state in zip(labels, states)
+    }
+    fitted: dict[Any, list[ClassState]] = {
+        label: [] for label in labels if not rows_of[label].complete
+    }
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
-        require(classes.dtype == np.int64 and classes.ndim == 1 and ((classes >= 0) & (classes < count)).all())
+        require(
+            classes.dtype == np.int64
+            and classes.ndim == 1
+            and ((classes >= 0) & (classes < count)).all()
+        )
         require(seen is not None or len(classes) == len(fitted))
-        states_of_fold = _states(empty, arrays, len(classes), f"fold{f}/") if len(classes) else ()
+        states_of_fold = (
+            _states(empty, arrays, len(classes), f"fold{f}/") if len(classes) else ()
+        )
         by_label = dict(zip((labels[i] for i in classes.tolist()), states_of_fold))
         for label in fitted:
             fitted[label].append(by_label[label])
-    return CrossValidation(empty, rows_of, {label: tuple(states) for label, states in fitted.items()})
+    return CrossValidation(
+        empty, rows_of, {label: tuple(states) for label, states in fitted.items()}
+    )
 
 
 def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
     """Let a head use the stored proxies, which depend on several classes."""
-    require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and (sizes > 0).all())
+    require(
+        sizes.dtype == np.int64 and sizes.shape == (len(head),) and (sizes > 0).all()
+    )
     require(weights.ndim == 2 and int(sizes.sum()) == len(weights))
     summaries = [state.summary for state in head.sorted_states()]
     if isinstance(head.method.generator, PerClassGenerator):
@@ -191,9 +317,15 @@ def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
 
 
 def _check_labels(labels: Any, label_type: np.dtype[Any]) -> None:
-    """Refuse labels that are not distinct or do not survive the conversion to an array of their type."""
+    """Refuse labels that are not distinct or do not survive the conversion to an array
+    of their type.
+    """
     types, is_text = LABEL_TYPES.get(label_type.kind, ()), label_type.kind == "U"
-    require(isinstance(labels, list) and labels and all(type(label) in types for label in labels))
+    require(
+        isinstance(labels, list)
+        and labels
+        and all(type(label) in types for label in labels)
+    )
     require(not is_text or 4 * len(labels) * max(map(len, labels)) <= MAX_LABEL_BYTES)
     array = np.array(labels, dtype=str if is_text else label_type)
     require(array.dtype.kind != "f" or np.isfinite(array).all())

@@ -1,4 +1,6 @@
-"""The accuracy of a model: expected from cross-validation, and measured on labelled rows."""
+"""The accuracy of a model: expected from cross-validation, and measured on labelled
+rows.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -24,7 +26,11 @@ class JsonResult:
         """The public keys, with plain values; `levels` only if there are any."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         for name, value in values.items():
-            if isinstance(value, list | tuple) and value and hasattr(value[0], "_asdict"):
+            if (
+                isinstance(value, list | tuple)
+                and value
+                and hasattr(value[0], "_asdict")
+            ):
                 values[name] = [row._asdict() for row in value]
         return {name: value for name, value in values.items() if value != ()}
 
@@ -32,7 +38,8 @@ class JsonResult:
 class PerClass(NamedTuple):
     """Recall and precision of one class.
 
-    `recall` is None where the class has no rows, `precision` where the model never predicts it.
+    `recall` is None where the class has no rows, `precision` where the model never
+    predicts it.
     """
 
     label: Any
@@ -42,7 +49,9 @@ class PerClass(NamedTuple):
 
 
 class LevelAccuracy(NamedTuple):
-    """The accuracy at one level of a tree of classes, and the number of nodes at that level."""
+    """The accuracy at one level of a tree of classes, and the number of nodes at that
+    level.
+    """
 
     level: int
     nodes: int
@@ -60,28 +69,42 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation(JsonResult):
-    """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
+    """Results of a model on labelled rows. Rows of classes that the model does not have
+    count as mistakes.
+    """
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that have rows
     rows: int
-    classes: list[Any]  # the labels of the model and of the rows, sorted; the order of `confusion`
-    confusion: list[list[int]]  # `confusion[i][j]` counts the rows of class i that are predicted as class j
+    # the labels of the model and of the rows, sorted; the order of `confusion`
+    classes: list[Any]
+    # `confusion[i][j]` counts the rows of class i that are predicted as class j
+    confusion: list[list[int]]
     per_class: list[PerClass]
     calibration_error: float  # the expected calibration error
     mistakes: list[Mistake]  # the most confident first
     unreadable: list[dict[str, str]]
     levels: tuple[LevelAccuracy, ...]
-    """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
-    unknown: list[Any] = field(repr=False)  # labels of the rows that are not classes of the model
-    truth: Array = field(repr=False, compare=False)  # (n,) for each row, the index of its label in `classes`
-    predicted: Array = field(repr=False, compare=False)  # (n,) for each row, the index of the predicted class
-    confidence: Array = field(repr=False, compare=False)  # (n,) for each row, the probability of the predicted class
-    wrong: list[int] = field(repr=False, compare=False)  # the misclassified rows, in the order of `mistakes`
+    """The accuracy at each level of a tree of classes above the classes themselves;
+    empty for flat classes.
+    """
+    # labels of the rows that are not classes of the model
+    unknown: list[Any] = field(repr=False)
+    # (n,) for each row, the index of its label in `classes`
+    truth: Array = field(repr=False, compare=False)
+    # (n,) for each row, the index of the predicted class
+    predicted: Array = field(repr=False, compare=False)
+    # (n,) for each row, the probability of the predicted class
+    confidence: Array = field(repr=False, compare=False)
+    # the misclassified rows, in the order of `mistakes`
+    wrong: list[int] = field(repr=False, compare=False)
 
     def summary(self) -> str:
         """The accuracy and the number of correct rows in one line."""
-        return f"Accuracy {percent(self.accuracy)} ({self.rows - len(self.wrong):,} of {self.rows:,} correct)"
+        return (
+            f"Accuracy {percent(self.accuracy)} ({self.rows - len(self.wrong):,} of"
+            f" {self.rows:,} correct)"
+        )
 
 
 def evaluation(
@@ -92,7 +115,8 @@ def evaluation(
     skipped: Sequence[Skipped] = (),
     tree: LabelTree | None = None,
 ) -> Evaluation:
-    """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
+    """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of
+    the rows.
 
     `tree` is the tree of the classes; by default the labels define it.
     """
@@ -102,21 +126,39 @@ def evaluation(
     all_labels = np.union1d(classes, y)
     labels, C = all_labels.tolist(), len(all_labels)
     best, confidence = P.argmax(axis=1), P.max(axis=1)
-    truth, predicted = np.searchsorted(all_labels, y), np.searchsorted(all_labels, classes[best])
+    truth, predicted = (
+        np.searchsorted(all_labels, y),
+        np.searchsorted(all_labels, classes[best]),
+    )
     correct = truth == predicted
     wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
     confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
-    counts = zip(labels, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
-    per_class = [PerClass(label, rows, ratio(hits, rows), ratio(hits, total)) for label, hits, rows, total in counts]
+    counts = zip(
+        labels,
+        np.diag(confusion).tolist(),
+        confusion.sum(axis=1).tolist(),
+        confusion.sum(axis=0).tolist(),
+    )
+    per_class = [
+        PerClass(label, rows, ratio(hits, rows), ratio(hits, total))
+        for label, hits, rows, total in counts
+    ]
     return Evaluation(
         accuracy=float(correct.mean()),
-        balanced_accuracy=float(np.mean([c.recall for c in per_class if c.recall is not None])),
+        balanced_accuracy=float(
+            np.mean([c.recall for c in per_class if c.recall is not None])
+        ),
         rows=len(y),
         classes=labels,
         confusion=confusion.tolist(),
         per_class=per_class,
         calibration_error=calibration_error(P, np.where(correct, best, -1)),
-        mistakes=[Mistake(names[i], labels[truth[i]], labels[predicted[i]], float(confidence[i])) for i in wrong],
+        mistakes=[
+            Mistake(
+                names[i], labels[truth[i]], labels[predicted[i]], float(confidence[i])
+            )
+            for i in wrong
+        ],
         unreadable=unreadable(skipped),
         levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
         unknown=np.setdiff1d(y, classes).tolist(),
@@ -127,15 +169,21 @@ def evaluation(
     )
 
 
-def _level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
-    """The accuracy at each level: the share of rows whose most probable node is that of their label.
+def _level_accuracies(
+    P: Array, tree: LabelTree, labels: Sequence[Any]
+) -> tuple[LevelAccuracy, ...]:
+    """The accuracy at each level: the share of rows whose most probable node is that of
+    their label.
 
     The label need not be a class of the model.
     """
     levels = []
     for level in tree.grouped_levels:
         nodes, sums = tree.at(P, level)
-        correct = [nodes[i] == tree.node(label, level) for i, label in zip(sums.argmax(axis=1).tolist(), labels)]
+        correct = [
+            nodes[i] == tree.node(label, level)
+            for i, label in zip(sums.argmax(axis=1).tolist(), labels)
+        ]
         levels.append(LevelAccuracy(level, len(nodes), float(np.mean(correct))))
     return tuple(levels)
 
@@ -145,11 +193,17 @@ def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     return [{"path": item.name, "reason": item.reason} for item in skipped]
 
 
-def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tuple[int, float, float]]:
-    """Predictions in bins of equal width, without empty bins: rows, mean probability, and share of correct ones."""
+def reliability(
+    probability: Array, correct: Array, bins: int = 10
+) -> list[tuple[int, float, float]]:
+    """Predictions in bins of equal width, without empty bins: rows, mean probability,
+    and share of correct ones.
+    """
     index = np.minimum((probability * bins).astype(np.intp), bins - 1)
     groups = [np.flatnonzero(index == b) for b in np.unique(index)]
-    return [(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]
+    return [
+        (len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups
+    ]
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -158,7 +212,9 @@ def ratio(part: int, whole: int) -> float | None:
 
 
 def describe_expected(head: Decider, inputs: str) -> list[str]:
-    """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
+    """Expected accuracy with its interval, the most confused pair of classes, and the
+    class that needs more rows.
+    """
     if isinstance(head, TagHead):
         return _describe_tags(head, inputs)
     folds = head.imprinted.folds
@@ -168,40 +224,71 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
     if len(head) == 1:
         return ["Expected accuracy: not available with one class; add a second class."]
     if not np.isfinite(calibration.expected_accuracy):
-        return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
+        return [
+            f"Expected accuracy: not available; give at least two {inputs} of every"
+            " class."
+        ]
     low, high = (100 * bound for bound in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
-    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
+    lines = [
+        f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).",
+        *caveats(folds, inputs),
+    ]
     return lines + _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
 
 
 def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
-    """The pair of classes that is confused most, and the class with the lowest recall."""
+    """The pair of classes that is confused most, and the class with the lowest
+    recall.
+    """
     labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
-    confusion = np.bincount(answers.true[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
+    confusion = np.bincount(
+        answers.true[assessed] * C + answers.winners[assessed], minlength=C * C
+    ).reshape(C, C)
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
-    recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
+    # NaN where no row was predicted
+    recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)
     np.fill_diagonal(shares, 0)
     lines = []
     a, b = divmod(int(shares.argmax()), C)
     if shares[a, b] > 0:
-        lines.append(f"Most confused: {labels[a]} predicted as {labels[b]} ({percent(shares[a, b])} of {labels[a]}).")
+        lines.append(
+            f"Most confused: {labels[a]} predicted as {labels[b]}"
+            f" ({percent(shares[a, b])} of {labels[a]})."
+        )
     rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
     c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
     if not recall[c] >= expected_accuracy:
-        measured = "too few to measure recall" if np.isnan(recall[c]) else f"recall {percent(recall[c])}"
-        lines.append(f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {measured}).")
+        measured = (
+            "too few to measure recall"
+            if np.isnan(recall[c])
+            else f"recall {percent(recall[c])}"
+        )
+        lines.append(
+            f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {measured})."
+        )
     return lines
 
 
 def _describe_tags(head: TagHead, inputs: str) -> list[str]:
-    """The leave-one-out results of a model of tags, and the label that needs more rows."""
+    """The leave-one-out results of a model of tags, and the label that needs more
+    rows.
+    """
     calibration, rows = head.calibration, head.rows_per_class
     present = np.flatnonzero(rows)
-    precision, f1 = calibration.average_precision[present].mean(), calibration.f1[present].mean()
+    precision, f1 = (
+        calibration.average_precision[present].mean(),
+        calibration.f1[present].mean(),
+    )
     worst = present[np.lexsort((rows[present], calibration.f1[present]))[0]]
     count, worst_f1 = round(float(rows[worst])), percent(float(calibration.f1[worst]))
     return [
-        f"Expected (leave-one-out): mean average precision {percent(precision)}, macro F1 {percent(f1)}.",
-        f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1 {worst_f1}).",
+        (
+            f"Expected (leave-one-out): mean average precision {percent(precision)},"
+            f" macro F1 {percent(f1)}."
+        ),
+        (
+            f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1"
+            f" {worst_f1})."
+        ),
     ]

@@ -26,7 +26,9 @@ MAX_TEXT_LENGTH = 80  # characters of a text in a terminal
 
 
 class LabelledRows(NamedTuple):
-    """Embeddings, labels, paths and inputs of the readable rows, and a list of the unreadable ones."""
+    """Embeddings, labels, paths and inputs of the readable rows, and a list of the
+    unreadable ones.
+    """
 
     X: Array  # (n, d)
     y: Array  # (n,)
@@ -35,7 +37,8 @@ class LabelledRows(NamedTuple):
     inputs: Callable[[int], Any]  # the picture, text, sound or embedding behind a row
     kind: Modality
     tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets
-    root: str = ""  # the data as the user named them; pages and terminals show paths relative to it
+    # the data as the user named them; pages and terminals show paths relative to it
+    root: str = ""
 
     def caption(self, path: str) -> str:
         """How a terminal shows a row: its relative path, and the words of a text."""
@@ -46,14 +49,20 @@ class LabelledRows(NamedTuple):
         return f"{name}: {printable(' '.join(words), MAX_TEXT_LENGTH)}"
 
     def relative(self, path: str) -> str:
-        """A path relative to `root`; anything else, such as the name of a row, as it is."""
+        """A path relative to `root`; anything else, such as the name of a row, as it
+        is.
+        """
         return path.removeprefix(os.path.join(self.root, "")) if self.root else path
 
 
 def all_splits(data: str, **options: Any) -> list[Split]:
     """The train split of the data, and the test split if there is one."""
     train = datasets.load(data, "train", **options)
-    return [train, datasets.load(data, "test", **options)] if "test" in train.parts else [train]
+    return (
+        [train, datasets.load(data, "test", **options)]
+        if "test" in train.parts
+        else [train]
+    )
 
 
 def gather(
@@ -62,24 +71,36 @@ def gather(
     progress: Callable[[EmbeddingProgress], object] | None = None,
     root: str = "",
 ) -> LabelledRows:
-    """The rows of some splits, embedded with the model's backbone; `paths` are those that a user opens."""
+    """The rows of some splits, embedded with the model's backbone; `paths` are those
+    that a user opens.
+    """
     has_tags = model.fitted and model.state.head.tags
     parts = []
     origins: list[tuple[Inputs, int]] = []
     for split in splits:
         if not len(split.labels):
-            raise ParameterError("The data have no labels, so there is nothing to compare with.")
+            raise ParameterError(
+                "The data have no labels, so there is nothing to compare with."
+            )
         if split.tags and model.fitted and not has_tags:
-            raise ParameterError("The data have tags, and the model has one label per input.")
+            raise ParameterError(
+                "The data have tags, and the model has one label per input."
+            )
         folder = split.inputs.root if isinstance(split.inputs, FileInputs) else ""
-        rows = model.look(replace(split, names=[os.path.join(folder, name) for name in split.names]), progress)
+        rows = model.look(
+            replace(split, names=[os.path.join(folder, name) for name in split.names]),
+            progress,
+        )
         if has_tags and not split.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         parts.append(rows)
         origins += [(split.inputs, i) for i in rows.readable.tolist()]
     skipped = tuple(item for rows in parts for item in rows.skipped)
     if not origins:
-        raise ImprintError(f"Nothing can be read; the first failure is {skipped[0].name}: {skipped[0].reason}.")
+        raise ImprintError(
+            f"Nothing can be read; the first failure is {skipped[0].name}:"
+            f" {skipped[0].reason}."
+        )
     return LabelledRows(
         X=np.concatenate([rows.X for rows in parts]),
         y=np.concatenate([np.asarray(rows.y) for rows in parts]),
@@ -87,7 +108,11 @@ def gather(
         skipped=skipped,
         inputs=lambda i: origins[i][0][origins[i][1]],
         kind=splits[0].kind,
-        tags=tuple(sorted({label for split in splits for label in split.classes})) if splits[0].tags else None,
+        tags=(
+            tuple(sorted({label for split in splits for label in split.classes}))
+            if splits[0].tags
+            else None
+        ),
         root=root,
     )
 
@@ -95,11 +120,15 @@ def gather(
 def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
     """How many rows are training rows of the model, and whether that is exact.
 
-    A model file holds only some rows of a large class, and then the number is a lower bound.
+    A model file holds only some rows of a large class, and then the number is a lower
+    bound.
     """
     folds = model.state.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
-    parts = [*(exemplars.X for exemplars in model.state.exemplars.values()), *(rows.rows for rows in held)]
+    parts = [
+        *(exemplars.X for exemplars in model.state.exemplars.values()),
+        *(rows.rows for rows in held),
+    ]
     if not parts:
         return 0, False
     training = unit_rows(np.concatenate(parts).astype(np.float64))

@@ -1,4 +1,6 @@
-"""A Cholesky factor that can be extended by rows; the factors before and after share their blocks."""
+"""A Cholesky factor that can be extended by rows; the factors before and after share
+their blocks.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +13,18 @@ from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 
 BLOCK_ROWS = 512  # rows of a block of the factor
 DEVICE_BLOCK_ROWS = 2048  # the same on a GPU
-SLICE_ROWS = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
+# right-hand sides solved together; fixed, so that the rounding does not depend on the
+# cores
+SLICE_ROWS = 256
 
 
 def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
     """Zeros as a NumPy array, or as a tensor on the device of x."""
-    return x.new_zeros(shape, dtype=getattr(namespace(x), dtype)) if is_torch(x) else np.zeros(shape, dtype)
+    return (
+        x.new_zeros(shape, dtype=getattr(namespace(x), dtype))
+        if is_torch(x)
+        else np.zeros(shape, dtype)
+    )
 
 
 def block_rows(x: Any) -> int:
@@ -26,13 +34,16 @@ def block_rows(x: Any) -> int:
 
 @dataclass(frozen=True)
 class Factor:
-    """The lower triangular L with L L' = M, float64, in blocks of rows; only the triangle is held.
+    """The lower triangular L with L L' = M, float64, in blocks of rows; only the
+    triangle is held.
 
-    The inverses of its diagonal blocks are held, so that solving consists of products of matrices. Right-hand sides are
-    the rows of a C-ordered float64 array, NumPy or torch like the factor, and are overwritten by the solution.
+    The inverses of its diagonal blocks are held, so that solving consists of products
+    of matrices. Right-hand sides are the rows of a C-ordered float64 array, NumPy or
+    torch like the factor, and are overwritten by the solution.
     """
 
-    left: tuple[Any, ...] = ()  # the part of every block of rows left of its diagonal block: (b, start)
+    # the part of every block of rows left of its diagonal block: (b, start)
+    left: tuple[Any, ...] = ()
     inverses: tuple[Any, ...] = ()  # the inverse of its diagonal block: (b, b)
 
     def __len__(self) -> int:
@@ -48,30 +59,50 @@ class Factor:
         L = zeros_like((len(self), len(self)), self.inverses[0])
         for left, inverse in zip(self.left, self.inverses):
             start, stop = left.shape[1], left.shape[1] + len(inverse)
-            L[start:stop, :start], L[start:stop, start:stop] = left, namespace(inverse).linalg.inv(inverse)
+            L[start:stop, :start], L[start:stop, start:stop] = (
+                left,
+                namespace(inverse).linalg.inv(inverse),
+            )
         return L
 
     def extended(self, coupling: Any, corner: Any) -> "Factor":
-        """The factor of M with more rows: their entries with the rows before, and among themselves (lower triangle).
+        """The factor of M with more rows: their entries with the rows before, and among
+        themselves (lower triangle).
 
-        Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive definite.
+        Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive
+        definite.
         """
         factor, step = self, block_rows(corner)
         for rows in blocks(len(corner), step):
             before = corner[rows, : rows.start]
-            left = factor.forward(namespace(corner).concatenate([coupling[rows], before], axis=1))
-            factor = factor._with_block(left, _inverse_factor(corner[rows, rows] - _products(left)))
+            left = factor.forward(
+                namespace(corner).concatenate([coupling[rows], before], axis=1)
+            )
+            factor = factor._with_block(
+                left, _inverse_factor(corner[rows, rows] - _products(left))
+            )
         return factor
 
     def _with_block(self, left: Any, inverse: Any) -> "Factor":
-        """The factor with one more block of rows, merged with the last block if both fit into one."""
-        if not self.inverses or len(self.inverses[-1]) + len(inverse) > block_rows(left):
+        """The factor with one more block of rows, merged with the last block if both
+        fit into one.
+        """
+        if not self.inverses or len(self.inverses[-1]) + len(inverse) > block_rows(
+            left
+        ):
             return Factor((*self.left, left), (*self.inverses, inverse))
-        last, start, before = self.inverses[-1], self.left[-1].shape[1], len(self.inverses[-1])
+        last, start, before = (
+            self.inverses[-1],
+            self.left[-1].shape[1],
+            len(self.inverses[-1]),
+        )
         merged = zeros_like((before + len(inverse), before + len(inverse)), inverse)
         merged[:before, :before], merged[before:, before:] = last, inverse
         merged[before:, :before] = -inverse @ left[:, start:] @ last
-        return Factor((*self.left[:-1], concatenate([self.left[-1], left[:, :start]])), (*self.inverses[:-1], merged))
+        return Factor(
+            (*self.left[:-1], concatenate([self.left[-1], left[:, :start]])),
+            (*self.inverses[:-1], merged),
+        )
 
     def forward(self, B: Any) -> Any:
         """Rows x with L x = b for the rows b of B."""
@@ -94,7 +125,8 @@ class Factor:
             known, out = min(first, start), B[:, start:stop]
             for rows in blocks(len(inverse), width):
                 _subtract_product(out[:, rows], B[:, known:start], left[rows, known:].T)
-            for last in range(len(inverse), 0, -width):  # the inverse is lower triangular
+            # the inverse is lower triangular
+            for last in range(len(inverse), 0, -width):
                 rows = slice(max(last - width, 0), last)
                 out[:, rows] = out[:, :last] @ inverse[rows, :last].T
 
@@ -107,18 +139,25 @@ class Factor:
 
 
 def _first_column(B: Any) -> int:
-    """The first column that is not zero: solutions are zero before it. Aligned in memory for a GPU."""
+    """The first column that is not zero: solutions are zero before it. Aligned in
+    memory for a GPU.
+    """
     if is_torch(B):
         return int(B.any(0).byte().argmax()) // 64 * 64
     return int(B.any(axis=0).argmax())
 
 
 def _columns_together(B: Any) -> int:
-    """Columns of a block that are solved together: on a GPU half of them where many rows are solved.
+    """Columns of a block that are solved together: on a GPU half of them where many
+    rows are solved.
 
     An H200 multiplies 2048 x n x 1024 at 62 TFLOP/s and 2048 x n x 2048 at 54.
     """
-    return block_rows(B) // 2 if is_torch(B) and len(B) > block_rows(B) // 2 else block_rows(B)
+    return (
+        block_rows(B) // 2
+        if is_torch(B) and len(B) > block_rows(B) // 2
+        else block_rows(B)
+    )
 
 
 def _subtract_product(out: Any, A: Any, B: Any) -> None:
@@ -133,7 +172,8 @@ def _inverse_factor(M: Any) -> Any:
     """The inverse of the Cholesky factor of a block."""
     if not is_torch(M):
         with one_blas_thread():
-            return np.linalg.inv(np.linalg.cholesky(M).T).T  # upper triangles need no pivots
+            # upper triangles need no pivots
+            return np.linalg.inv(np.linalg.cholesky(M).T).T
     import torch
 
     L, failed = torch.linalg.cholesky_ex(M)
@@ -148,12 +188,16 @@ def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
         if B.numel():
             function(B)
         return B
-    on_all_cores(lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE_ROWS))
+    on_all_cores(
+        lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE_ROWS)
+    )
     return B
 
 
 def _products(A: Any) -> Any:
-    """Inner products of the rows of A; of tensors, only the lower triangle is complete."""
+    """Inner products of the rows of A; of tensors, only the lower triangle is
+    complete.
+    """
     out = zeros_like((len(A), len(A)), A)
     if is_torch(A):
         for start in range(0, len(A), DEVICE_BLOCK_ROWS // 2):

@@ -1,8 +1,10 @@
-"""A local Gaussian process for very many classes: each query solves the system of the classes with the nearest means.
+"""A local Gaussian process for very many classes: each query solves the system of the
+classes with the nearest means.
 
-C classes and m centres would need C m coefficients, and few centres do not separate many classes. The local
-approximation (Gramacy and Apley 2015) solves nothing in advance, so adding and removing classes is free. A query takes
-one product with all class means and one small system.
+C classes and m centres would need C m coefficients, and few centres do not separate
+many classes. The local approximation (Gramacy and Apley 2015) solves nothing in
+advance, so adding and removing classes is free. A query takes one product with all
+class means and one small system.
 """
 
 from dataclasses import dataclass
@@ -11,21 +13,37 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, cast_like, dtype_name, is_torch, like, namespace, to_numpy
-from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
+from imprint.core.arrays import (
+    Array,
+    cast_like,
+    dtype_name,
+    is_torch,
+    like,
+    namespace,
+    to_numpy,
+)
+from imprint.gaussian_process.gaussian import (
+    cast,
+    centre_of,
+    lift_proxies,
+    lift_queries,
+)
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import exact_products
 
 SYSTEM_PROXIES = 256  # in the system of a query; more if two classes have more
 PADDING_NOISE = 1e12  # of the padding of classes that have fewer proxies than others
-MIN_FLOAT32_NOISE = 1e-3  # for less noise, kernels of float32 proxies are computed in float64
+# for less noise, kernels of float32 proxies are computed in float64
+MIN_FLOAT32_NOISE = 1e-3
 MAX_KERNELS = 2**24  # in memory at a time
 BLOCK_SYSTEMS = 16  # solved at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LocalProcess:
-    """Proxies with their classes and noise, built by `solve_locally`. Arrays are NumPy's or torch's."""
+    """Proxies with their classes and noise, built by `solve_locally`. Arrays are
+    NumPy's or torch's.
+    """
 
     weights: Any  # (p, d)
     labels: Array  # (p,)
@@ -37,66 +55,105 @@ class LocalProcess:
     @cached_property
     def _means(self) -> Any:
         """Lifted class means.  # (classes, d + 2) float32"""
-        sums = np.add.reduceat(to_numpy(self.weights), self._members[:, 0], axis=0, dtype=np.float64)
+        sums = np.add.reduceat(
+            to_numpy(self.weights), self._members[:, 0], axis=0, dtype=np.float64
+        )
         means = sums / np.bincount(self.labels)[:, None]
-        return lift_proxies(like(means, self.weights), self.centre, self.rate, "float32")
+        return lift_proxies(
+            like(means, self.weights), self.centre, self.rate, "float32"
+        )
 
     @cached_property
     def _members(self) -> Array:
-        """The proxies of every class; a class with fewer than others is padded with -1.  # (classes, largest)"""
+        """The proxies of every class; a class with fewer than others is padded with -1.
+        # (classes, largest)
+        """
         sizes = np.bincount(self.labels)
         steps = np.arange(sizes.max())
-        return np.where(steps < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + steps, -1)
+        return np.where(
+            steps < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + steps, -1
+        )
 
     def scores(self, Q: Any) -> Any:
-        """The expected value of every class at every query, 1 for certain.  # (q, classes) in the type of Q"""
+        """The expected value of every class at every query, 1 for certain.  # (q,
+        classes) in the type of Q
+        """
         chosen, shares, _ = self._solve(Q)
         out = np.zeros((len(chosen), self.n_classes))
-        np.add.at(out, (np.arange(len(chosen))[:, None], self.labels[chosen]), shares * (chosen >= 0))
+        np.add.at(
+            out,
+            (np.arange(len(chosen))[:, None], self.labels[chosen]),
+            shares * (chosen >= 0),
+        )
         return cast_like(like(out, Q), Q)
 
     @cached_property
     def _dtype(self) -> str:
         """The type in which kernels are precise enough for the smallest noise."""
-        return dtype_name(self.weights) if float(self.noise.min()) >= MIN_FLOAT32_NOISE else "float64"
+        return (
+            dtype_name(self.weights)
+            if float(self.noise.min()) >= MIN_FLOAT32_NOISE
+            else "float64"
+        )
 
     def doubt(self, Q: Any) -> Any:
-        """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
+        """The posterior standard deviation: 0 at a certain query, 1 far from all
+        proxies.  # (q,) in the type of Q
+        """
         return cast_like(like(self._solve(Q)[2], Q), Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
-        """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
+        """The contribution of each proxy to the score of one class per query.  # (q,
+        proxies) float64
+        """
         chosen, shares, _ = self._solve(Q)
         out = np.zeros((len(Q), len(self.labels)))
-        shares = shares * (chosen >= 0) * (self.labels[chosen] == np.asarray(classes)[:, None])
+        shares = (
+            shares
+            * (chosen >= 0)
+            * (self.labels[chosen] == np.asarray(classes)[:, None])
+        )
         np.add.at(out, (np.arange(len(chosen))[:, None], chosen), shares)
         return out
 
     def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
-        """Per query: the proxies of its system, their weights in the scores, the doubt.  # (q, m), (q, m), (q,)"""
+        """Per query: the proxies of its system, their weights in the scores, the doubt.
+        # (q, m), (q, m), (q,)
+        """
         Q = like(Q, self.weights)
         step = max(1, MAX_KERNELS // self.n_classes)
         with one_blas_thread():
-            chosen = np.concatenate([self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)])
+            chosen = np.concatenate(
+                [self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)]
+            )
 
         def solve(rows: slice) -> tuple[Array, Array]:
             return self._systems(Q[rows], chosen[rows])
 
-        parts = on_all_cores(solve, blocks(max(1, len(Q)), BLOCK_SYSTEMS), parallel=not is_torch(Q))
+        parts = on_all_cores(
+            solve, blocks(max(1, len(Q)), BLOCK_SYSTEMS), parallel=not is_torch(Q)
+        )
         shares, doubts = (np.concatenate(part) for part in zip(*parts))
         return chosen, shares, doubts
 
     def _nearest(self, Q: Any) -> Array:
-        """Indices of the proxies of the classes with the nearest means, -1 for padding.  # (q, m)"""
+        """Indices of the proxies of the classes with the nearest means, -1 for padding.
+        # (q, m)
+        """
         count = min(self.n_classes, max(2, SYSTEM_PROXIES // self._members.shape[1]))
         exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
         classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
-        return self._members[np.sort(classes, axis=1)].reshape(len(Q), count * self._members.shape[1])
+        return self._members[np.sort(classes, axis=1)].reshape(
+            len(Q), count * self._members.shape[1]
+        )
 
     def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
-        """Solve the systems of some queries: kernels about the query, the solution in float64."""
+        """Solve the systems of some queries: kernels about the query, the solution in
+        float64.
+        """
         xp, index = namespace(Q), like(chosen, Q)
-        W = cast(self.weights[index], self._dtype) - cast(Q, self._dtype)[:, None]  # (q, m, d)
+        # (q, m, d)
+        W = cast(self.weights[index], self._dtype) - cast(Q, self._dtype)[:, None]
         squares = xp.einsum("qmd,qmd->qm", W, W)
         with exact_products(Q):
             K = W @ W.swapaxes(1, 2)
@@ -106,7 +163,9 @@ class LocalProcess:
         K *= self.rate
         K, squares = cast(xp.exp(K), "float64"), cast(squares, "float64")
         diagonal = np.arange(K.shape[1])
-        K[:, diagonal, diagonal] = 1 + xp.where(index >= 0, self.noise[index], PADDING_NOISE)
+        K[:, diagonal, diagonal] = 1 + xp.where(
+            index >= 0, self.noise[index], PADDING_NOISE
+        )
         k = xp.exp(-self.rate * squares)
         shares = xp.linalg.solve(K, k[:, :, None])[:, :, 0]
         explained = (shares * k).sum(axis=1)
@@ -116,4 +175,6 @@ class LocalProcess:
 def solve_locally(weights: Any, labels: Array, noise: Any, rate: float) -> LocalProcess:
     """The proxies `weights` (p, d), their classes 0, 1, ... and their noise."""
     noise = cast(like(noise, weights), "float64")
-    return LocalProcess(weights, labels, noise, rate, int(labels.max()) + 1, centre_of(weights))
+    return LocalProcess(
+        weights, labels, noise, rate, int(labels.max()) + 1, centre_of(weights)
+    )

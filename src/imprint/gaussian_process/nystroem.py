@@ -1,8 +1,10 @@
-"""A Gaussian process over more proxies than one factor can hold, solved through some of them, the centres z.
+"""A Gaussian process over more proxies than one factor can hold, solved through some of
+them, the centres z.
 
-Scores are sums over m centres instead of all proxies w, with coefficients that fit all proxies (the subset of
-regressors): (K_zz + K_zw N^-1 K_wz) A = K_zw N^-1 Y. Conjugate gradients solve it, preconditioned by the same system
-over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps P m C multiplications for C classes,
+Scores are sums over m centres instead of all proxies w, with coefficients that fit all
+proxies (the subset of regressors): (K_zz + K_zw N^-1 K_wz) A = K_zw N^-1 Y. Conjugate
+gradients solve it, preconditioned by the same system over the centres alone (FALKON:
+Rudi, Carratino and Rosasco 2017): P m d + steps P m C multiplications for C classes,
 instead of P m^2. Arrays are NumPy's or torch's.
 """
 
@@ -14,21 +16,33 @@ import numpy as np
 
 from imprint.core.arrays import Array, is_torch, like, namespace
 from imprint.gaussian_process.cholesky import BLOCK_ROWS, Factor, zeros_like
-from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries, noisy_kernels
+from imprint.gaussian_process.gaussian import (
+    cast,
+    centre_of,
+    kernel_rows,
+    lift_proxies,
+    lift_queries,
+    noisy_kernels,
+)
 from imprint.gaussian_process.posterior import Process, targets_of
 from imprint.kernels.cpu import blocks, on_all_cores, sum_on_all_cores
 from imprint.kernels.rows import squared_norms
 
 KERNEL_ROWS = 2048  # proxies whose kernels are computed together
-JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
+# on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
+JITTER = 1e-5
 MAX_STEPS = 12  # of conjugate gradients
-TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
-MAX_STORED_KERNELS = 2**28  # in memory; if there are more, they are computed again in every step
+# of the residual, relative to the right-hand side, in the preconditioned norm
+TOLERANCE = 1e-4
+# in memory; if there are more, they are computed again in every step
+MAX_STORED_KERNELS = 2**28
 
 
 @dataclass(frozen=True, eq=False)
 class Nystroem(Process):
-    """A system solved by `solve_by_centres`. Coefficients and contributions are those of the centres."""
+    """A system solved by `solve_by_centres`. Coefficients and contributions are those
+    of the centres.
+    """
 
     rows: Array  # (m,) which proxies are centres
     centre: Any  # (d,)
@@ -43,29 +57,44 @@ class Nystroem(Process):
 
 
 def solve_by_centres(
-    weights: Any, labels: Array, noise: Any, rate: float, count: int, targets: Array | None = None
+    weights: Any,
+    labels: Array,
+    noise: Any,
+    rate: float,
+    count: int,
+    targets: Array | None = None,
 ) -> Nystroem:
-    """The system of proxies `weights` (p, d), their classes 0, 1, ... in ascending order, and their noise.
+    """The system of proxies `weights` (p, d), their classes 0, 1, ... in ascending
+    order, and their noise.
 
     `targets` are as for `imprint.gaussian_process.posterior.solve`.
 
-    The centres are chosen at even steps through the proxies of every class, in proportion to their number, so they do
-    not depend on the order in which classes were added.
+    The centres are chosen at even steps through the proxies of every class, in
+    proportion to their number, so they do not depend on the order in which classes were
+    added.
     """
     centre, rows = centre_of(weights), choose_centres(labels, count)
     chosen = weights[like(rows, weights)]
     lifted = lift_proxies(chosen, centre, rate)
     noise = cast(like(noise, weights), "float64")
     prior = Factor.of(noisy_kernels(lift_queries(chosen, centre), lifted, JITTER))
-    data = Factor.of(_estimated_gram(prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]))
+    data = Factor.of(
+        _estimated_gram(
+            prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]
+        )
+    )
     kernels = _Kernels(weights, noise, centre, lifted)
 
     def product(B: Any) -> Any:
         """The preconditioned system times the rows of B."""
-        fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
+        fitted = prior.forward(
+            kernels.normal_product(prior.backward(data.backward(B + 0)))
+        )
         return data.forward(fitted + data.backward(B + 0))
 
-    right_side = data.forward(prior.forward(kernels.transposed(targets_of(labels, targets, weights))))
+    right_side = data.forward(
+        prior.forward(kernels.transposed(targets_of(labels, targets, weights)))
+    )
     solution = conjugate_gradients(product, right_side)
     by_class = prior.backward(data.backward(solution))
     return Nystroem(rows, centre, lifted, by_class, prior, data)
@@ -74,13 +103,19 @@ def solve_by_centres(
 def choose_centres(labels: Array, count: int) -> Array:
     """Rows of every class at even steps; `labels` are in ascending order."""
     sizes = np.bincount(labels)
-    shares = np.minimum(sizes, np.maximum(1, np.round(count * sizes / len(labels)).astype(int)))
+    shares = np.minimum(
+        sizes, np.maximum(1, np.round(count * sizes / len(labels)).astype(int))
+    )
     starts = np.cumsum(sizes) - sizes
-    return np.concatenate([a + np.arange(s) * n // s for a, n, s in zip(starts, sizes, shares)])
+    return np.concatenate(
+        [a + np.arange(s) * n // s for a, n, s in zip(starts, sizes, shares)]
+    )
 
 
 def conjugate_gradients(product: Any, B: Any) -> Any:
-    """Rows x with H x = b for the rows b of B, where `product` gives H x for rows x; H is positive definite."""
+    """Rows x with H x = b for the rows b of B, where `product` gives H x for rows x; H
+    is positive definite.
+    """
     X, residual = B * 0, B + 0
     direction, squares = residual + 0, (residual * residual).sum(axis=1)
     limit = TOLERANCE**2 * squares
@@ -99,7 +134,9 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
 
 
 def _estimated_gram(L: Any, weight: Any) -> Any:
-    """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
+    """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower
+    triangle.  # (m, m)
+    """
     M = zeros_like(L.shape, L)
 
     def fill(rows: slice) -> None:
@@ -114,7 +151,9 @@ def _estimated_gram(L: Any, weight: Any) -> Any:
 
 
 class _Kernels:
-    """Kernels of all proxies with the centres, in float32, stored where they fit into memory."""
+    """Kernels of all proxies with the centres, in float32, stored where they fit into
+    memory.
+    """
 
     def __init__(self, weights: Any, noise: Any, centre: Any, lifted: Any) -> None:
         self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
@@ -125,10 +164,14 @@ class _Kernels:
 
     def _block(self, rows: slice) -> Any:
         """Kernels of some proxies with the centres.  # (rows, m)"""
-        return kernel_rows(lift_queries(self.weights[rows], self.centre, "float32"), self.lifted)
+        return kernel_rows(
+            lift_queries(self.weights[rows], self.centre, "float32"), self.lifted
+        )
 
     def _sum(self, part: Callable[[slice, Any], Any]) -> Any:
-        """The sum over blocks of `part(rows, kernels)`, in their order.  # (classes, m) float64"""
+        """The sum over blocks of `part(rows, kernels)`, in their order.  # (classes, m)
+        float64
+        """
 
         def block(i: int) -> Any:
             k = self._block(self.blocks[i]) if self.stored is None else self.stored[i]
@@ -144,4 +187,6 @@ class _Kernels:
 
     def transposed(self, Y: Any) -> Any:
         """K_zw N^-1 times the rows of Y.  # (classes, m)"""
-        return self._sum(lambda rows, k: (cast(Y[:, rows], "float32") / self.noise[rows]) @ k)
+        return self._sum(
+            lambda rows, k: (cast(Y[:, rows], "float32") / self.noise[rows]) @ k
+        )

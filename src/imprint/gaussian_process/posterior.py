@@ -1,12 +1,15 @@
-"""A Gaussian process whose observations are clusters: one linear system over all proxies.
+"""A Gaussian process whose observations are clusters: one linear system over all
+proxies.
 
-Each proxy is a noisy observation of its class; its noise falls with the rows it represents and grows with their spread.
-With K = exp(-rate |w_i - w_j|^2), the noise N on the diagonal and Y one column per class, a query q has the scores
-k(q) A, A = (K + N)^-1 Y.
+Each proxy is a noisy observation of its class; its noise falls with the rows it
+represents and grows with their spread. With K = exp(-rate |w_i - w_j|^2), the noise N
+on the diagonal and Y one column per class, a query q has the scores k(q) A, A = (K +
+N)^-1 Y.
 
-When classes are added or removed, nothing is factored again, and the system before is shared, not changed: added rows
-extend the factor, removed rows are eliminated by their block of the inverse, and both correct the coefficients by a
-product whose rank is the number of these rows. Arrays are NumPy's or torch's, like the weights.
+When classes are added or removed, nothing is factored again, and the system before is
+shared, not changed: added rows extend the factor, removed rows are eliminated by their
+block of the inverse, and both correct the coefficients by a product whose rank is the
+number of these rows. Arrays are NumPy's or torch's, like the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, cast_like, concatenate, dtype_name, is_torch, like, namespace, to_numpy
+from imprint.core.arrays import (
+    Array,
+    cast_like,
+    concatenate,
+    dtype_name,
+    is_torch,
+    like,
+    namespace,
+    to_numpy,
+)
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import (
     cast,
@@ -31,14 +43,17 @@ from imprint.gaussian_process.gaussian import (
 from imprint.kernels.cpu import blocks, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
-MIN_ROWS_PER_REMOVED = 8  # rows of the factor per row of a removed class; with fewer, the system is solved again
+# rows of the factor per row of a removed class; with fewer, the system is solved again
+MIN_ROWS_PER_REMOVED = 8
 
 
 class Process(ABC):
-    """A solved system over all proxies (`Posterior`) or over some of them (`Nystroem`), which answers queries.
+    """A solved system over all proxies (`Posterior`) or over some of them (`Nystroem`),
+    which answers queries.
 
-    Its arrays are NumPy's, or tensors on one device; queries of either kind are answered in their kind. Results are in
-    the order of the classes and, within a class, in the order in which its proxies were given.
+    Its arrays are NumPy's, or tensors on one device; queries of either kind are
+    answered in their kind. Results are in the order of the classes and, within a class,
+    in the order in which its proxies were given.
     """
 
     centre: Any  # (d,)
@@ -52,7 +67,9 @@ class Process(ABC):
 
     @abstractmethod
     def _explained(self, k: Any) -> Any:
-        """The share of the variance at queries that the proxies explain, from kernels (overwritten).  # (q,)"""
+        """The share of the variance at queries that the proxies explain, from kernels
+        (overwritten).  # (q,)
+        """
 
     @property
     def coefficients(self) -> Array:
@@ -60,20 +77,26 @@ class Process(ABC):
         return np.asarray(to_numpy(self.by_class)[:, self.order].T, dtype=np.float64)
 
     def scores(self, Q: Any) -> Any:
-        """The expected value of every class at every query, 1 for certain.  # (q, classes) in the type of Q"""
+        """The expected value of every class at every query, 1 for certain.  # (q,
+        classes) in the type of Q
+        """
         if is_torch(self.by_class) and not is_torch(Q):
             return to_numpy(self.scores(like(Q, self.by_class)))
         centre, right, by_class = self._operands(Q)
         return cast_like(kernel_sums(Q, centre, right, by_class), Q)
 
     def _operands(self, Q: Any) -> tuple[Any, Any, Any]:
-        """Centre, lifted proxies and coefficients in the kind and precision that suits queries; copied once."""
+        """Centre, lifted proxies and coefficients in the kind and precision that suits
+        queries; copied once.
+        """
         key = dtype_name(Q), Q.device if is_torch(Q) else None
         if key not in self._copies:
             right, by_class = self.lifted, self.by_class
             if dtype_name(Q) == "float32":
                 right, by_class = narrow_if_precise(right, by_class)
-            self._copies[key] = tuple(like(part, Q) for part in (self.centre, right, by_class))
+            self._copies[key] = tuple(
+                like(part, Q) for part in (self.centre, right, by_class)
+            )
         return self._copies[key]
 
     @cached_property
@@ -81,9 +104,15 @@ class Process(ABC):
         return {}
 
     def doubt(self, Q: Any) -> Any:
-        """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
+        """The posterior standard deviation: 0 at a certain query, 1 far from all
+        proxies.  # (q,) in the type of Q
+        """
         if is_torch(Q) != is_torch(self.by_class):
-            return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
+            return (
+                like(self.doubt(to_numpy(Q)), Q)
+                if is_torch(Q)
+                else to_numpy(self.doubt(like(Q, self.by_class)))
+            )
         parts = []
         with one_blas_thread():
             for rows in blocks(max(1, len(Q)), block_rows(self.lifted)):
@@ -92,18 +121,22 @@ class Process(ABC):
         return cast_like(concatenate(parts), Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
-        """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
+        """The contribution of each proxy to the score of one class per query.  # (q,
+        proxies) float64
+        """
         left = lift_queries(like(Q, self.centre), self.centre)
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
-        return np.asarray(k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order])
+        return np.asarray(
+            k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
     """A system over all proxies, solved by `solve`.
 
-    The rows of the factor stay in the order in which they were added, also those of removed classes (their coefficients
-    are zero).
+    The rows of the factor stay in the order in which they were added, also those of
+    removed classes (their coefficients are zero).
     """
 
     weights: Any  # (rows, d)
@@ -131,7 +164,9 @@ class Posterior(Process):
             return squared_norms(self.factor.forward(k))
         k[:, self.removed_rows] = 0
         B = k @ self.removed_columns.T
-        by_removed = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(axis=1)
+        by_removed = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(
+            axis=1
+        )
         return squared_norms(self.factor.forward(k)) - by_removed
 
     @property
@@ -140,40 +175,64 @@ class Posterior(Process):
         return self.removed_columns[:, self.removed_rows]
 
     def without_removed(self, B: Any) -> Any:
-        """Solutions over the rows that are not removed, from solutions B over all rows of the factor."""
+        """Solutions over the rows that are not removed, from solutions B over all rows
+        of the factor.
+        """
         if not len(self.removed_rows):
             return B
-        live = B - namespace(B).linalg.solve(self._removed_block, B[:, self.removed_rows].T).T @ self.removed_columns
+        live = (
+            B
+            - namespace(B)
+            .linalg.solve(self._removed_block, B[:, self.removed_rows].T)
+            .T
+            @ self.removed_columns
+        )
         live[:, self.removed_rows] = 0
         return live
 
 
-def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None) -> Posterior:
-    """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
+def solve(
+    weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None
+) -> Posterior:
+    """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise
+    on the diagonal.
 
-    With `targets` (p, labels), a proxy observes these values in the place of 1 for its class and 0 for the others.
-    Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
+    With `targets` (p, labels), a proxy observes these values in the place of 1 for its
+    class and 0 for the others. Raises `numpy.linalg.LinAlgError` where the noise is too
+    small for proxies that lie too close together.
     """
     centre, noise = centre_of(weights), cast(like(noise, weights), "float64")
     right, factor = lift_proxies(weights, centre, rate), Factor()
     for rows in blocks(len(weights), block_rows(weights)):
         left = lift_queries(weights[rows], centre)
-        factor = factor.extended(kernel_rows(left, right[: rows.start]), noisy_kernels(left, right[rows], noise[rows]))
+        factor = factor.extended(
+            kernel_rows(left, right[: rows.start]),
+            noisy_kernels(left, right[rows], noise[rows]),
+        )
     by_class = factor.solve(targets_of(labels, targets, weights))
     no_rows = np.empty(0, dtype=np.intp)
     no_columns = zeros_like((0, len(weights)), weights)
-    return Posterior(weights, labels, noise, rate, centre, factor, by_class, no_rows, no_columns)
+    return Posterior(
+        weights, labels, noise, rate, centre, factor, by_class, no_rows, no_columns
+    )
 
 
-def add_classes(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posterior:
-    """The system with new classes; `labels` are their positions among all classes afterwards."""
+def add_classes(
+    system: Posterior, weights: Any, labels: Array, noise: Any
+) -> Posterior:
+    """The system with new classes; `labels` are their positions among all classes
+    afterwards.
+    """
     new = np.unique(labels)
     n_classes = len(system.by_class) + len(new)
-    positions = np.append(np.setdiff1d(np.arange(n_classes), new), -1)  # of earlier classes; the last for removed rows
+    # of earlier classes; the last for removed rows
+    positions = np.append(np.setdiff1d(np.arange(n_classes), new), -1)
     noise = cast(like(noise, weights), "float64")
     left = lift_queries(weights, system.centre)
     coupling = kernel_rows(left, system.lifted)  # (new, rows)
-    corner = noisy_kernels(left, lift_proxies(weights, system.centre, system.rate), noise)
+    corner = noisy_kernels(
+        left, lift_proxies(weights, system.centre, system.rate), noise
+    )
     larger = replace(
         system,
         weights=concatenate([system.weights, weights]),
@@ -181,27 +240,41 @@ def add_classes(system: Posterior, weights: Any, labels: Array, noise: Any) -> P
         noise=concatenate([system.noise, noise]),
         factor=system.factor.extended(coupling, corner),
     )
-    if not len(system.removed_rows) and n_classes <= len(labels):  # fewer right-hand sides than new rows
+    # fewer right-hand sides than new rows
+    if not len(system.removed_rows) and n_classes <= len(labels):
         by_class = larger.factor.solve(one_hot(larger.labels, n_classes, weights))
-        return replace(larger, by_class=by_class, removed_columns=zeros_like((0, len(larger.labels)), weights))
+        return replace(
+            larger,
+            by_class=by_class,
+            removed_columns=zeros_like((0, len(larger.labels)), weights),
+        )
     with one_blas_thread():
         across = system.factor.solve(coupling + 0)
         removed_columns = _bordered(system.removed_columns, 0, coupling, across, corner)
         before = zeros_like((n_classes, len(system.labels)), weights)
         before[like(positions[:-1], before)] = system.by_class
         targets = one_hot(labels, n_classes, weights)
-        by_class = _bordered(before, targets, coupling, system.without_removed(across), corner)
+        by_class = _bordered(
+            before, targets, coupling, system.without_removed(across), corner
+        )
     return replace(larger, by_class=by_class, removed_columns=removed_columns)
 
 
-def _bordered(solutions: Any, targets: Any, coupling: Any, across: Any, corner: Any) -> Any:
-    """Solutions of a system, continued to the system with new rows that have these targets.
+def _bordered(
+    solutions: Any, targets: Any, coupling: Any, across: Any, corner: Any
+) -> Any:
+    """Solutions of a system, continued to the system with new rows that have these
+    targets.
 
-    `coupling` (new, rows) and `corner` (new, new) are the new rows of the system; `across` are the solutions for
-    `coupling` as right-hand sides.
+    `coupling` (new, rows) and `corner` (new, new) are the new rows of the system;
+    `across` are the solutions for `coupling` as right-hand sides.
     """
     complement = corner - coupling @ across.T  # the Schur complement of the new rows
-    last = namespace(across).linalg.solve(complement, (targets - solutions @ coupling.T).T).T
+    last = (
+        namespace(across)
+        .linalg.solve(complement, (targets - solutions @ coupling.T).T)
+        .T
+    )
     return namespace(across).concatenate([solutions - last @ across, last], axis=1)
 
 
@@ -213,10 +286,14 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
     positions[remaining] = np.arange(len(remaining))
     leaving = np.flatnonzero(np.isin(system.labels, classes))
     removed_rows = np.concatenate([system.removed_rows, leaving])
-    smaller = replace(system, labels=positions[system.labels], removed_rows=removed_rows)
+    smaller = replace(
+        system, labels=positions[system.labels], removed_rows=removed_rows
+    )
     if len(removed_rows) * MIN_ROWS_PER_REMOVED > len(system.labels):
         rows = smaller.order
-        return solve(system.weights[rows], smaller.labels[rows], system.noise[rows], system.rate)
+        return solve(
+            system.weights[rows], smaller.labels[rows], system.noise[rows], system.rate
+        )
     unit = zeros_like((len(leaving), len(system.labels)), system.by_class)
     unit[np.arange(len(leaving)), leaving] = 1
     with one_blas_thread():
@@ -224,20 +301,29 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
         removed_columns = concatenate([system.removed_columns, columns])
         columns = system.without_removed(columns)
         by_class = system.by_class[like(remaining, columns)]
-        by_class -= namespace(columns).linalg.solve(columns[:, leaving], by_class[:, leaving].T).T @ columns
+        by_class -= (
+            namespace(columns)
+            .linalg.solve(columns[:, leaving], by_class[:, leaving].T)
+            .T
+            @ columns
+        )
         by_class[:, leaving] = 0
     return replace(smaller, by_class=by_class, removed_columns=removed_columns)
 
 
 def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
-    """Targets of proxies, by default one-hot, NumPy or torch like x.  # (classes, rows)"""
+    """Targets of proxies, by default one-hot, NumPy or torch like x.  # (classes,
+    rows)
+    """
     if targets is None:
         return one_hot(labels, int(labels.max()) + 1, x)
     return like(np.array(targets.T, dtype=np.float64, order="C"), x)
 
 
 def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
-    """Y' in float64, NumPy or torch like x; zero for rows of removed classes.  # (classes, rows)"""
+    """Y' in float64, NumPy or torch like x; zero for rows of removed classes.  #
+    (classes, rows)
+    """
     Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
     Y[like(labels[live], x), like(live, x)] = 1
     return Y

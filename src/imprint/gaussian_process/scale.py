@@ -1,7 +1,9 @@
-"""The scale of distances: twice the variance of all training rows, from centred moments that can be merged.
+"""The scale of distances: twice the variance of all training rows, from centred moments
+that can be merged.
 
-Sums of squares would cancel where rows have a large common offset; squared distances from the mean do not. Moments of
-parts are merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, 1979.
+Sums of squares would cancel where rows have a large common offset; squared distances
+from the mean do not. Moments of parts are merged as in T. F. Chan, G. H. Golub, R. J.
+LeVeque, 1979.
 """
 
 from collections.abc import Sequence
@@ -12,13 +14,18 @@ import numpy as np
 from imprint.core.arrays import Array, State, dtype_name, namespace
 from imprint.kernels.rows import centred_moments
 
-MAX_RESOLVED_PROXIES = 4096  # of a system that is solved again when classes are added or removed; larger are updated
-MIN_DEVIATION = 2.0**-70  # relative to the largest mean; a smaller standard deviation is rounding error
-MIN_SCATTER = 1e-12  # relative to sums of squares that were not centred; a smaller one is rounding error
+# of a system that is solved again when classes are added or removed; larger are updated
+MAX_RESOLVED_PROXIES = 4096
+# relative to the largest mean; a smaller standard deviation is rounding error
+MIN_DEVIATION = 2.0**-70
+# relative to sums of squares that were not centred; a smaller one is rounding error
+MIN_SCATTER = 1e-12
 
 
 def moments(X: Any, weight: Array | None = None) -> State:
-    """Mean, sum of squared distances from it, and number of rows (their total weight)."""
+    """Mean, sum of squared distances from it, and number of rows (their total
+    weight).
+    """
     mean, scatter, rows = centred_moments(X, weight)
     return {"mean": mean, "scatter": np.array([scatter]), "rows": np.array([rows])}
 
@@ -33,23 +40,39 @@ def merge_moments(parts: Sequence[State]) -> State:
         mean = first + (rows / rows.sum()) @ (means - first)
         squares = np.square(means - mean).sum(axis=1)
     scatter = sum(part["scatter"][0] for part in centred) + rows @ squares
-    return {"mean": mean, "scatter": np.array([scatter]), "rows": rows.sum(keepdims=True)}
+    return {
+        "mean": mean,
+        "scatter": np.array([scatter]),
+        "rows": rows.sum(keepdims=True),
+    }
 
 
 def _centred(part: State) -> State:
-    """Moments as they are, or from sums of rows and of squares as older files hold them."""
+    """Moments as they are, or from sums of rows and of squares as older files hold
+    them.
+    """
     rows = part["rows"]
     mean = part["mean"] if "mean" in part else part["total"] / rows
     if "scatter" in part:
         return {"mean": mean, "scatter": part["scatter"], "rows": rows}
     scatter = part["square"] - rows * (mean @ mean)
-    return {"mean": mean, "scatter": np.where(scatter > MIN_SCATTER * part["square"], scatter, 0.0), "rows": rows}
+    return {
+        "mean": mean,
+        "scatter": np.where(scatter > MIN_SCATTER * part["square"], scatter, 0.0),
+        "rows": rows,
+    }
 
 
 def scale(sums: State) -> float:
-    """Twice the mean squared distance of rows from their mean; 1 if that is not more than rounding error."""
+    """Twice the mean squared distance of rows from their mean; 1 if that is not more
+    than rounding error.
+    """
     deviation = variance(sums) ** 0.5
-    return 2 * variance(sums) if deviation > MIN_DEVIATION * float(abs(_centred(sums)["mean"]).max()) else 1.0
+    return (
+        2 * variance(sums)
+        if deviation > MIN_DEVIATION * float(abs(_centred(sums)["mean"]).max())
+        else 1.0
+    )
 
 
 def variance(sums: State) -> float:
@@ -60,21 +83,32 @@ def variance(sums: State) -> float:
 
 
 def rounded_scale(s: float) -> float:
-    """The nearest power of 2^(1/4), so that it seldom changes when classes are added or removed."""
+    """The nearest power of 2^(1/4), so that it seldom changes when classes are added or
+    removed.
+    """
     return float(2 ** (np.round(4 * np.log2(s)) / 4))
 
 
 def scale_for(sums: State, count: int) -> float:
-    """The scale of distances between this number of proxies, rounded where the system is updated."""
+    """The scale of distances between this number of proxies, rounded where the system
+    is updated.
+    """
     return rounded_scale(scale(sums)) if is_updated(count) else scale(sums)
 
 
 def is_updated(count: int) -> bool:
-    """Whether the system of this number of proxies is updated when classes are added or removed."""
+    """Whether the system of this number of proxies is updated when classes are added or
+    removed.
+    """
     return count > MAX_RESOLVED_PROXIES
 
 
 def differ(W: Any) -> bool:
     """Whether some rows differ by more than rounding error."""
     amax = namespace(W).amax
-    return bool((amax(abs(W - W[0]), axis=0) > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)).any())
+    return bool(
+        (
+            amax(abs(W - W[0]), axis=0)
+            > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)
+        ).any()
+    )

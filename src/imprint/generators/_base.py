@@ -16,25 +16,34 @@ ROWS_LAYOUT = {"rows": Entry("p d")}
 def cluster_layout(count: str = "p") -> dict[str, Entry]:
     """The layout of a state whose `count` proxies represent clusters of rows."""
     mass = Entry(count, minimum=MIN_MASS, maximum=MAX_COUNT)
-    return {"rows": Entry(f"{count} d"), "mass": mass, "spread": Entry(count, minimum=0)}
+    return {
+        "rows": Entry(f"{count} d"),
+        "mass": mass,
+        "spread": Entry(count, minimum=0),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Generator(Component):
     """Computes proxies (prototypes) from the embeddings of classes, in two steps.
 
-    `summarise` reduces the rows of one class to a state. `proxies` turns the states of all classes into proxies. A
-    state may hold `mass` and `spread`, one number per proxy: the number of rows that the proxy represents, and their
-    mean squared distance to it. Without them, each proxy represents one row, itself.
+    `summarise` reduces the rows of one class to a state. `proxies` turns the states of
+    all classes into proxies. A state may hold `mass` and `spread`, one number per
+    proxy: the number of rows that the proxy represents, and their mean squared distance
+    to it. Without them, each proxy represents one row, itself.
 
-    A generator that supports row weights has the additional parameter `weight: Array | None = None` in `summarise` and
-    `extend`, with one positive number per row. A row of weight 2 counts as two equal rows.
+    A generator that supports row weights has the additional parameter `weight: Array |
+    None = None` in `summarise` and `extend`, with one positive number per row. A row of
+    weight 2 counts as two equal rows.
     """
 
     family: ClassVar[str] = "imprint.generators"
-    points: ClassVar[bool] = True  # whether proxies are points of the embedding space; else directions
-    takes_tensors: ClassVar[bool] = False  # whether `summarise` computes on torch tensors; states are NumPy arrays
-    layout: ClassVar[Layout | None] = None  # the arrays of a state, checked in files; None: any finite arrays
+    # whether proxies are points of the embedding space; else directions
+    points: ClassVar[bool] = True
+    # whether `summarise` computes on torch tensors; states are NumPy arrays
+    takes_tensors: ClassVar[bool] = False
+    # the arrays of a state, checked in files; None: any finite arrays
+    layout: ClassVar[Layout | None] = None
 
     @property
     def takes_weights(self) -> bool:
@@ -47,22 +56,31 @@ class Generator(Component):
 
     @abstractmethod
     def extend(self, state: State, X: Array, rng: "np.random.Generator") -> State:
-        """The state after more rows of the class; `rng` starts from the same seed as for `summarise`."""
+        """The state after more rows of the class; `rng` starts from the same seed as
+        for `summarise`.
+        """
 
     @abstractmethod
     def proxies(self, states: Sequence[State]) -> list[Array]:
         """The proxies of each class, (p_c, d) with p_c >= 1."""
 
     def summarise_all(
-        self, parts: Sequence[Array], rngs: "Sequence[np.random.Generator]", *weights: Sequence[Array]
+        self,
+        parts: Sequence[Array],
+        rngs: "Sequence[np.random.Generator]",
+        *weights: Sequence[Array],
     ) -> list[State]:
-        """The states of several classes, identical to those of `summarise`; override it to compute them together."""
+        """The states of several classes, identical to those of `summarise`; override it
+        to compute them together.
+        """
         return [self.summarise(*arguments) for arguments in zip(parts, rngs, *weights)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerClassGenerator(Generator):
-    """A generator whose proxies of a class depend only on that class: they are the `rows` of its state."""
+    """A generator whose proxies of a class depend only on that class: they are the
+    `rows` of its state.
+    """
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         return [state["rows"] for state in states]
@@ -73,6 +91,8 @@ def row_masses(X: Array, weight: Array | None) -> Array:
     return np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
 
 
-def append_rows(rows: Array, mass: Array, X: Array, weight: Array | None) -> tuple[Array, Array]:
+def append_rows(
+    rows: Array, mass: Array, X: Array, weight: Array | None
+) -> tuple[Array, Array]:
     """Rows and their masses, followed by new rows and their weights.  # (n, d), (n,)"""
     return np.concatenate([rows, X]), np.concatenate([mass, row_masses(X, weight)])

@@ -3,24 +3,44 @@ from dataclasses import dataclass
 import numpy as np
 
 from imprint.core.arrays import Array, State, to_numpy
-from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator, append_rows, cluster_layout, row_masses
+from imprint.generators._base import (
+    ROWS_LAYOUT,
+    PerClassGenerator,
+    append_rows,
+    cluster_layout,
+    row_masses,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AllRows(PerClassGenerator):
     """Every embedding is a proxy, and its mass is its weight.
 
-    With `nearest` this is the k-nearest-neighbours classifier, with `kernel` kernel ridge regression. Adding rows to a
-    class appends them.
+    With `nearest` this is the k-nearest-neighbours classifier, with `kernel` kernel
+    ridge regression. Adding rows to a class appends them.
     """
 
     takes_tensors = True
     layout = ROWS_LAYOUT | {"mass": cluster_layout()["mass"]._replace(optional=True)}
 
-    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def summarise(
+        self, X: Array, rng: np.random.Generator, weight: Array | None = None
+    ) -> State:
         rows = {"rows": np.array(to_numpy(X))}
         return rows if weight is None else {**rows, "mass": row_masses(X, weight)}
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows, mass = append_rows(state["rows"], row_masses(state["rows"], state.get("mass")), X, weight)
-        return {"rows": rows} if weight is None and "mass" not in state else {"rows": rows, "mass": mass}
+    def extend(
+        self,
+        state: State,
+        X: Array,
+        rng: np.random.Generator,
+        weight: Array | None = None,
+    ) -> State:
+        rows, mass = append_rows(
+            state["rows"], row_masses(state["rows"], state.get("mass")), X, weight
+        )
+        return (
+            {"rows": rows}
+            if weight is None and "mass" not in state
+            else {"rows": rows, "mass": mass}
+        )

@@ -15,25 +15,45 @@ from imprint.kernels.rows import weighted_rows
 
 @dataclass(frozen=True, kw_only=True)
 class KLeastSquares(Generator):
-    """One weight vector per k-means cluster, from regularised least squares over the clusters of all classes.
+    """One weight vector per k-means cluster, from regularised least squares over the
+    clusters of all classes.
 
-    The formula is that of `least_squares` with clusters as classes; with k = 1 the two are the same.
+    The formula is that of `least_squares` with clusters as classes; with k = 1 the two
+    are the same.
 
-    Adding rows to a class: the sum of outer products stays exact. The old cluster means, weighted by their mass, are
-    clustered again with the new rows.
+    Adding rows to a class: the sum of outer products stays exact. The old cluster
+    means, weighted by their mass, are clustered again with the new rows.
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     reg: float = param(1e-4, "regularisation (weight decay)", gt=0)
-    weighting: str = param("classes", "whether clusters or rows have equal weights", choices=WEIGHTINGS, detail=True)
+    weighting: str = param(
+        "classes",
+        "whether clusters or rows have equal weights",
+        choices=WEIGHTINGS,
+        detail=True,
+    )
     points = False
     layout = MOMENTS_LAYOUT | {"means": Entry("p d"), "mass": cluster_layout()["mass"]}
 
-    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return {**self._cluster(X, row_masses(X, weight), rng), **moments(weighted_rows(X, weight))}
+    def summarise(
+        self, X: Array, rng: np.random.Generator, weight: Array | None = None
+    ) -> State:
+        return {
+            **self._cluster(X, row_masses(X, weight), rng),
+            **moments(weighted_rows(X, weight)),
+        }
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        clusters = self._cluster(*append_rows(state["means"], state["mass"], X, weight), rng)
+    def extend(
+        self,
+        state: State,
+        X: Array,
+        rng: np.random.Generator,
+        weight: Array | None = None,
+    ) -> State:
+        clusters = self._cluster(
+            *append_rows(state["means"], state["mass"], X, weight), rng
+        )
         return {**clusters, **add_moments(state, weighted_rows(X, weight))}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
@@ -46,6 +66,11 @@ class KLeastSquares(Generator):
 def cluster_means(rows: Array, mass: Array, labels: Array) -> State:
     """The mean and the mass of every cluster."""
     members = [labels == j for j in range(labels.max() + 1)]
-    sums = np.stack([np.sum(rows[part] * mass[part, None], axis=0, dtype=np.float64) for part in members])
+    sums = np.stack(
+        [
+            np.sum(rows[part] * mass[part, None], axis=0, dtype=np.float64)
+            for part in members
+        ]
+    )
     sizes = np.array([mass[part].sum() for part in members])
     return {"means": sums / sizes[:, None], "mass": sizes}

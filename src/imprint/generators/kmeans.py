@@ -13,33 +13,51 @@ from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 class KMeans(PerClassGenerator):
     """The centres of k clusters of the class (k-means).
 
-    They are a local minimum of sum_i a_i min_j |x_i - w_j|^2 over centres w_j, for rows x_i with weights a_i. Lloyd's
-    algorithm runs once, after greedy k-means++ seeding. With k = 1 this is `mean`. Weighted rows on a GPU are clustered
-    on the CPU.
+    They are a local minimum of sum_i a_i min_j |x_i - w_j|^2 over centres w_j, for rows
+    x_i with weights a_i. Lloyd's algorithm runs once, after greedy k-means++ seeding.
+    With k = 1 this is `mean`. Weighted rows on a GPU are clustered on the CPU.
 
-    Adding rows to a class: its centres, weighted by their mass, are clustered again with the new rows. This is an
-    approximation of clustering all rows.
+    Adding rows to a class: its centres, weighted by their mass, are clustered again
+    with the new rows. This is an approximation of clustering all rows.
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
     takes_tensors = True
     layout = cluster_layout()
 
-    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return _state(kmeans(X if weight is None else to_numpy(X), self.k, rng, mass=weight))
+    def summarise(
+        self, X: Array, rng: np.random.Generator, weight: Array | None = None
+    ) -> State:
+        return _state(
+            kmeans(X if weight is None else to_numpy(X), self.k, rng, mass=weight)
+        )
 
     def summarise_all(
-        self, parts: Sequence[Array], rngs: Sequence[np.random.Generator], *weights: Sequence[Array]
+        self,
+        parts: Sequence[Array],
+        rngs: Sequence[np.random.Generator],
+        *weights: Sequence[Array],
     ) -> list[State]:
         problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
         rows = [to_numpy(X) for X in parts] if weights else parts
         return [_state(result) for result in kmeans_many(rows, problems, *weights)]
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def extend(
+        self,
+        state: State,
+        X: Array,
+        rng: np.random.Generator,
+        weight: Array | None = None,
+    ) -> State:
         rows, mass = append_rows(state["rows"], state["mass"], X, weight)
         result = kmeans(rows, self.k, rng, mass=mass)
-        labels_of_old = result.labels[: len(state["rows"])]  # the clusters of the old centres, which have a spread
-        old_scatter = np.bincount(labels_of_old, state["mass"] * state["spread"], minlength=len(result.centres))
+        # the clusters of the old centres, which have a spread
+        labels_of_old = result.labels[: len(state["rows"])]
+        old_scatter = np.bincount(
+            labels_of_old,
+            state["mass"] * state["spread"],
+            minlength=len(result.centres),
+        )
         return _state(result._replace(spread=result.spread + old_scatter / result.mass))
 
 

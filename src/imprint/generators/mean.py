@@ -11,23 +11,47 @@ from imprint.kernels.rows import column_means, squared_distances
 class Mean(PerClassGenerator):
     """The mean of the embeddings of the class.
 
-    Rows x_i with weights a_i have the mean sum_i a_i x_i / sum_i a_i. Adding rows to a class is exact up to rounding.
+    Rows x_i with weights a_i have the mean sum_i a_i x_i / sum_i a_i. Adding rows to a
+    class is exact up to rounding.
     """
 
     takes_tensors = True
     layout = cluster_layout("1")
 
-    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def summarise(
+        self, X: Array, rng: np.random.Generator, weight: Array | None = None
+    ) -> State:
         mean = column_means(X, weight)
         squares = squared_distances(X, mean)
         if weight is None:
-            return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": squares.mean(keepdims=True)}
+            return {
+                "rows": mean[None, :],
+                "mass": np.array([float(len(X))]),
+                "spread": squares.mean(keepdims=True),
+            }
         mass = weight.sum(dtype=np.float64)
-        return {"rows": mean[None, :], "mass": np.array([mass]), "spread": np.array([weight @ squares / mass])}
+        return {
+            "rows": mean[None, :],
+            "mass": np.array([mass]),
+            "spread": np.array([weight @ squares / mass]),
+        }
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def extend(
+        self,
+        state: State,
+        X: Array,
+        rng: np.random.Generator,
+        weight: Array | None = None,
+    ) -> State:
         new = self.summarise(X, rng, weight)
-        means, mass, spread = (np.concatenate([state[name], new[name]]) for name in ("rows", "mass", "spread"))
+        means, mass, spread = (
+            np.concatenate([state[name], new[name]])
+            for name in ("rows", "mass", "spread")
+        )
         mean = mass @ means / mass.sum()
         total_spread = mass @ (spread + squared_distances(means, mean)) / mass.sum()
-        return {"rows": mean[None, :], "mass": mass.sum(keepdims=True), "spread": np.array([total_spread])}
+        return {
+            "rows": mean[None, :],
+            "mass": mass.sum(keepdims=True),
+            "spread": np.array([total_spread]),
+        }

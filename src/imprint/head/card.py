@@ -1,4 +1,6 @@
-"""Model cards: what a model is, how good it is, how to use it and what it does not do, as Markdown and as JSON."""
+"""Model cards: what a model is, how good it is, how to use it and what it does not do,
+as Markdown and as JSON.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,8 +10,13 @@ from imprint.head.decider import Decider
 from imprint.modalities import modality
 
 HEADING = "# Model card"
-MAX_LISTED_CLASSES = 30  # the largest number of classes that the Markdown lists one by one
-PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
+# the largest number of classes that the Markdown lists one by one
+MAX_LISTED_CLASSES = 30
+PIPELINES = {
+    "image": "image-classification",
+    "text": "text-classification",
+    "sound": "audio-classification",
+}
 """The names of the tasks on the Hugging Face hub."""
 
 USAGE = """## How to use it
@@ -29,13 +36,21 @@ LIMITS = """## What it does not do
 - It cannot separate classes that the frozen network does not separate.
 - The expected accuracy holds for inputs that are distributed like the training data.
 """
-CALIBRATED = "- Inputs of other classes are flagged at the rate given by `--unknown`; some are missed.\n"
-NOT_CALIBRATED = "- It is not calibrated: probabilities are relative scores; unknown inputs are not flagged.\n"
+CALIBRATED = (
+    "- Inputs of other classes are flagged at the rate given by `--unknown`; some are"
+    " missed.\n"
+)
+NOT_CALIBRATED = (
+    "- It is not calibrated: probabilities are relative scores; unknown inputs are not"
+    " flagged.\n"
+)
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The facts of a model. `expected_accuracy` is None where the model is not calibrated or has too few rows."""
+    """The facts of a model. `expected_accuracy` is None where the model is not
+    calibrated or has too few rows.
+    """
 
     modality: str
     classes: tuple[str, ...]
@@ -48,7 +63,9 @@ class ModelCard:
     expected_accuracy: float | None
     expected_interval: tuple[float, float] | None
     backbone: dict[str, Any] | None
-    """The name, fingerprint, licence, pre-training data and source of the network; None for embeddings."""
+    """The name, fingerprint, licence, pre-training data and source of the network; None
+    for embeddings.
+    """
     tags: bool = False  # whether an input may have several of the classes, or none
 
     def as_json(self) -> dict[str, Any]:
@@ -56,19 +73,46 @@ class ModelCard:
         return asdict(self)
 
     def markdown(self, file: str = "model.imprint") -> str:
-        """The card in the form that the Hugging Face hub reads: YAML front matter, then Markdown."""
+        """The card in the form that the Hugging Face hub reads: YAML front matter, then
+        Markdown.
+        """
         limit = CALIBRATED if self.calibrated else NOT_CALIBRATED
-        return "\n".join([*self._front_matter(), "", *self._summary(), "", USAGE.format(file=file), LIMITS + limit])
+        return "\n".join(
+            [
+                *self._front_matter(),
+                "",
+                *self._summary(),
+                "",
+                USAGE.format(file=file),
+                LIMITS + limit,
+            ]
+        )
 
     def _front_matter(self) -> list[str]:
         pipeline = PIPELINES.get(self.modality)
-        lines = ["---", "library_name: imprint", "tags:", "- weight-imprinting", "- few-shot"]
+        lines = [
+            "---",
+            "library_name: imprint",
+            "tags:",
+            "- weight-imprinting",
+            "- few-shot",
+        ]
         lines += [f"pipeline_tag: {pipeline}"] if pipeline else []
         if self.expected_accuracy is not None:
             task = pipeline or "tabular-classification"
-            lines += ["model-index:", "- name: imprint model", "  results:", f"  - task: {{type: {task}}}"]
-            lines += ["    dataset: {name: training data (cross-validation), type: private}"]
-            lines += [f"    metrics: [{{type: accuracy, value: {self.expected_accuracy:.4f}}}]"]
+            lines += [
+                "model-index:",
+                "- name: imprint model",
+                "  results:",
+                f"  - task: {{type: {task}}}",
+            ]
+            lines += [
+                "    dataset: {name: training data (cross-validation), type: private}"
+            ]
+            lines += [
+                "    metrics: [{type: accuracy, value:"
+                f" {self.expected_accuracy:.4f}}}]"
+            ]
         return [*lines, "---"]
 
     def _summary(self) -> list[str]:
@@ -76,44 +120,88 @@ class ModelCard:
         accuracy = "not estimated: evaluate the model on held-out data"
         if self.expected_accuracy is not None and self.expected_interval is not None:
             low, high = (100 * bound for bound in self.expected_interval)
-            source = "all labels of an input; leave-one-out" if self.tags else "cross-validation"
-            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % ({source})"
+            source = (
+                "all labels of an input; leave-one-out"
+                if self.tags
+                else "cross-validation"
+            )
+            accuracy = (
+                f"{100 * self.expected_accuracy:.1f} %, 95 % interval"
+                f" {low:.1f}-{high:.1f} % ({source})"
+            )
         classes = f"{len(self.classes):,} {'tags' if self.tags else 'classes'}"
         several = ", of which an input may have several" if self.tags else ""
         facts = {
             "Training data": f"{kind.count(self.rows)} of {classes}",
             "Expected accuracy": accuracy,
             "Calibrated probabilities and p-values": "yes" if self.calibrated else "no",
-            "Method": f"`{self.method}`, {self.proxies:,} proxies (prototypes) of {self.width:,} numbers",
+            "Method": (
+                f"`{self.method}`, {self.proxies:,} proxies (prototypes) of"
+                f" {self.width:,} numbers"
+            ),
         }
         if self.backbone is not None:
-            facts["Backbone"] = f"{self.backbone['name']} (fingerprint `{self.backbone['fingerprint'][:16]}`)"
+            facts["Backbone"] = (
+                f"{self.backbone['name']} (fingerprint"
+                f" `{self.backbone['fingerprint'][:16]}`)"
+            )
             facts["Backbone's licence"] = str(self.backbone["licence"] or "not stated")
-            facts["Backbone's training data"] = str(self.backbone["pretraining"] or "not stated")
-        lines = [HEADING, "", f"A classifier of {kind.plural} into {classes}{several}, imprinted"]
-        lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
+            facts["Backbone's training data"] = str(
+                self.backbone["pretraining"] or "not stated"
+            )
+        lines = [
+            HEADING,
+            "",
+            f"A classifier of {kind.plural} into {classes}{several}, imprinted",
+        ]
+        lines += [
+            "from the embeddings of a frozen network without gradient steps.",
+            "",
+            "| | |",
+            "|---|---|",
+        ]
         lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
         lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
-        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:MAX_LISTED_CLASSES]]
-        lines += [f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)]
+        names = [
+            printable(label, 60).replace("|", "\\|")
+            for label in self.classes[:MAX_LISTED_CLASSES]
+        ]
+        lines += [
+            f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)
+        ]
         if (more := len(self.classes) - MAX_LISTED_CLASSES) > 0:
-            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[MAX_LISTED_CLASSES:]):,} |"]
+            lines += [
+                f"| ... and {more:,} more classes |"
+                f" {sum(self.rows_per_class[MAX_LISTED_CLASSES:]):,} |"
+            ]
         return lines
 
 
-def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: bool = False) -> ModelCard:
-    """The card of a fitted model; `origin` is what the model file states about its backbone.
+def model_card(
+    head: Decider, kind: str, origin: dict[str, Any] | None, named: bool = False
+) -> ModelCard:
+    """The card of a fitted model; `origin` is what the model file states about its
+    backbone.
 
     With `named`, one row of each class is its name, which is not counted.
     """
     proxies, network = head.imprinted.proxies, None
     accuracy = head.calibration.expected if head.calibrated else None
     if origin is not None:
-        stated = {key: origin["record"].get(key) for key in ("licence", "pretraining", "source")}
-        network = {"name": origin["spec"], "fingerprint": origin["fingerprint"], **stated}
+        stated = {
+            key: origin["record"].get(key)
+            for key in ("licence", "pretraining", "source")
+        }
+        network = {
+            "name": origin["spec"],
+            "fingerprint": origin["fingerprint"],
+            **stated,
+        }
     return ModelCard(
         modality=kind,
-        classes=tuple(map(str, (head if head.tags else head.imprinted).classes.tolist())),
+        classes=tuple(
+            map(str, (head if head.tags else head.imprinted).classes.tolist())
+        ),
         rows_per_class=tuple(round(count) - named for count in head.rows_per_class),
         rows=round(float(proxies.mass.sum())) - named * len(head.rows_per_class),
         method=head.description,
@@ -121,7 +209,9 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
         width=proxies.weights.shape[1],
         calibrated=head.calibrated,
         expected_accuracy=accuracy,
-        expected_interval=None if accuracy is None else head.calibration.expected_interval,
+        expected_interval=(
+            None if accuracy is None else head.calibration.expected_interval
+        ),
         backbone=network,
         tags=head.tags,
     )

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import Array, Proxies, all_finite, as_labels, concatenate, dtype_name, like, rows_at, to_numpy
+from imprint.core.arrays import (
+    Array,
+    Proxies,
+    all_finite,
+    as_labels,
+    concatenate,
+    dtype_name,
+    like,
+    rows_at,
+    to_numpy,
+)
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
@@ -22,18 +32,22 @@ MAX_SCORES = 2**24  # in memory at once, if only the winners or p-values are nee
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """Classifies embeddings: `Head`, `TagHead` for tags, and `PretrainedHead` for pre-trained and new classes.
+    """Classifies embeddings: `Head`, `TagHead` for tags, and `PretrainedHead` for
+    pre-trained and new classes.
 
-    The aggregator computes scores from normalised queries and from `prepared`, which it computes once from the proxies.
+    The aggregator computes scores from normalised queries and from `prepared`, which it
+    computes once from the proxies.
     """
 
-    tags: ClassVar[bool] = False  # whether an input may have several of the classes, or none
+    # whether an input may have several of the classes, or none
+    tags: ClassVar[bool] = False
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     if TYPE_CHECKING:  # provided by each head, as fields or properties
 
         @property
-        def imprinted(self) -> "Head": ...  # the head of the imprinted classes, for a `Head` itself
+        # the head of the imprinted classes, for a `Head` itself
+        def imprinted(self) -> "Head": ...
         @property
         def labels(self) -> tuple[Any, ...]: ...  # of all classes, in any order
         @property
@@ -41,7 +55,8 @@ class Decider:
         @property
         def proxies(self) -> Proxies: ...  # sorted by class
         @property
-        def prepared(self) -> Any: ...  # what the aggregator computed once from the proxies
+        # what the aggregator computed once from the proxies
+        def prepared(self) -> Any: ...
         @property
         def calibrated(self) -> bool: ...
         @property
@@ -63,7 +78,9 @@ class Decider:
 
     @property
     def owners(self) -> Array:
-        """The labels that `proxies.labels` refer to: the classes, or the label sets of tags."""
+        """The labels that `proxies.labels` refer to: the classes, or the label sets of
+        tags.
+        """
         return (self.imprinted if self.tags else self).classes
 
     @property
@@ -87,11 +104,17 @@ class Decider:
         return str(self.imprinted.method)
 
     def tree(self) -> LabelTree:
-        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Tags and flat classes have one level."""
-        return LabelTree.of(self.classes.tolist(), flat=self.tags or self.imprinted.flat)
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Tags and
+        flat classes have one level.
+        """
+        return LabelTree.of(
+            self.classes.tolist(), flat=self.tags or self.imprinted.flat
+        )
 
     def without(self, label: Any) -> Self:
-        """This head without a class or, if no class has this label, without the classes below this node of the tree."""
+        """This head without a class or, if no class has this label, without the classes
+        below this node of the tree.
+        """
         head = self
         for leaf in [label] if label in self else self.tree().leaves(label) or [label]:
             head = head.forget(leaf)
@@ -101,35 +124,58 @@ class Decider:
         """Class scores of raw queries; refused if they overflow.  # (q, C)"""
         S = self.aggregator.scores(self._normalised(Q), self.prepared)
         if not all_finite(S):
-            raise ParameterError(f"the scores overflow {dtype_name(S)}; scale the rows down or use norm_inf='l2'.")
+            raise ParameterError(
+                f"the scores overflow {dtype_name(S)}; scale the rows down or use"
+                " norm_inf='l2'."
+            )
         return S
 
     def doubt(self, Q: Array) -> Array | None:
-        """How little the proxies determine the scores of queries; None if the aggregator has no doubt.  # (q,)"""
+        """How little the proxies determine the scores of queries; None if the
+        aggregator has no doubt.  # (q,)
+        """
         return self.aggregator.doubt(self._normalised(Q), self.prepared)
 
     def _normalised(self, Q: Array) -> Array:
         width = self.imprinted.width or self.proxies.weights.shape[1]
         if Q.shape[1] != width:
-            raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
+            raise ParameterError(
+                f"X has {Q.shape[1]} columns; the model was fitted on {width}."
+            )
         return self.norm_inf.apply(Q)
 
     def probabilities(self, S: Array) -> Array:
-        """Class scores as probabilities, calibrated where possible; the winner's is the largest.  # (q, C)"""
+        """Class scores as probabilities, calibrated where possible; the winner's is the
+        largest.  # (q, C)
+        """
         P = self.aggregator.probabilities(S, self.prepared)
-        return keep_winners(self.calibration.probabilities(P) if self.calibrated else P, S)
+        return keep_winners(
+            self.calibration.probabilities(P) if self.calibrated else P, S
+        )
 
-    def class_probabilities(self, Q: Array, level: int | None = None) -> tuple[list[Any], Array]:
-        """The classes, or the nodes at a level of the tree, and their probabilities for raw queries.  # (q, C)"""
+    def class_probabilities(
+        self, Q: Array, level: int | None = None
+    ) -> tuple[list[Any], Array]:
+        """The classes, or the nodes at a level of the tree, and their probabilities for
+        raw queries.  # (q, C)
+        """
         P = self.probabilities(self.scores(Q))
-        return (self.classes.tolist(), P) if level is None else self.tree().at(to_numpy(P), level)
+        return (
+            (self.classes.tolist(), P)
+            if level is None
+            else self.tree().at(to_numpy(P), level)
+        )
 
     def winners(self, Q: Any) -> Any:
-        """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
+        """The index in `classes` of the largest score of every query; on a tie the
+        first.  # (q,)
+        """
         return self._in_blocks(Q, lambda block: self.scores(block).argmax(axis=1))
 
     def predict(self, Q: Any, level: int | None = None) -> Any:
-        """The label of every raw query; with `level`, its most probable node at that level of the tree.  # (q,)"""
+        """The label of every raw query; with `level`, its most probable node at that
+        level of the tree.  # (q,)
+        """
         if level is not None:
             nodes, P = self.class_probabilities(Q, level)
             return as_labels(nodes, self.classes.dtype)[P.argmax(axis=1)]
@@ -137,12 +183,16 @@ class Decider:
         return rows_at(like(self.classes, winners), winners)
 
     def known(self, Q: Array) -> Array:
-        """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,) float64"""
+        """The conformal p-value that each query belongs to one of the classes, in (0,
+        1].  # (q,) float64
+        """
         calibration = self.calibration
 
         def p_values(block: Array) -> Array:
             S, doubt = self.scores(block), self.doubt(block)
-            return calibration.p_values(to_numpy(S), None if doubt is None else to_numpy(doubt))
+            return calibration.p_values(
+                to_numpy(S), None if doubt is None else to_numpy(doubt)
+            )
 
         return self._in_blocks(Q, p_values)
 
@@ -151,14 +201,21 @@ class Decider:
         return concatenate([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
 
     def evidence(self, x: Array) -> Array:
-        """The contribution of every proxy to the class that wins one raw query; see `Aggregator.evidence`.  # (p,)"""
+        """The contribution of every proxy to the class that wins one raw query; see
+        `Aggregator.evidence`.  # (p,)
+        """
         winner = int(self.winners(x[None, :])[0])
         q = self.norm_inf.apply(x[None, :])[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
 
 
 def check_label_types(subject: str, data_dtype: Any, model_dtype: Any) -> None:
-    """Refuse text labels for a model of numbers, and numbers for one of texts; `subject` begins the error."""
-    data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (data_dtype, model_dtype))
+    """Refuse text labels for a model of numbers, and numbers for one of texts;
+    `subject` begins the error.
+    """
+    data, model = (
+        "text" if np.dtype(dtype).kind in "US" else "number"
+        for dtype in (data_dtype, model_dtype)
+    )
     if data != model:
         raise ParameterError(f"{subject} {data} labels, the model {model} labels.")

@@ -7,24 +7,42 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Change
-from imprint.core.arrays import Array, Proxies, State, on_gpu, rows_at, split_rows, to_device
+from imprint.core.arrays import (
+    Array,
+    Proxies,
+    State,
+    on_gpu,
+    rows_at,
+    split_rows,
+    to_device,
+)
 from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.threads import lazy
 from imprint.head.decider import Decider
 from imprint.method import ClassState, Method
 
-PROXY_DEFAULTS = {"mass": 1.0, "spread": 0.0}  # without these in its state, a proxy represents one row, itself
+# without these in its state, a proxy represents one row, itself
+PROXY_DEFAULTS = {"mass": 1.0, "spread": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Head(Decider):
-    """A method and the states of the classes, in the order of imprinting. `learn` and `forget` return another head.
+    """A method and the states of the classes, in the order of imprinting. `learn` and
+    `forget` return another head.
 
     Proxies and what the aggregator prepares from them are computed when first needed.
 
     >>> from imprint.method import Method
-    >>> method = Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max")
-    >>> head = Head(method, seed=0, dtype="float32").learn(np.eye(2, dtype="float32"), np.array(["cat", "dog"]))
+    >>> method = Method.of(
+    ...     norm_pre="l2",
+    ...     generator="mean",
+    ...     norm_post="l2",
+    ...     norm_inf="l2",
+    ...     aggregator="max",
+    ... )
+    >>> rows = np.eye(2, dtype="float32")
+    >>> empty = Head(method, seed=0, dtype="float32")
+    >>> head = empty.learn(rows, np.array(["cat", "dog"]))
     >>> head.classes[head.winners(np.array([[0.1, 0.9]], dtype="float32"))].tolist()
     ['dog']
     >>> head.forget("cat").classes.tolist(), head.classes.tolist()
@@ -39,7 +57,8 @@ class Head(Decider):
     label_type: Any = None
     width: int | None = None
     folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
-    device: Any = None  # the GPU of the rows learnt last, where the aggregator computes too
+    # the GPU of the rows learnt last, where the aggregator computes too
+    device: Any = None
     flat: bool = False  # whether labels with a slash do not form a tree
 
     def __post_init__(self) -> None:
@@ -50,26 +69,45 @@ class Head(Decider):
         return self
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "Head":
-        """This head after new classes and more rows of known ones; a row of weight 2 counts as two equal rows."""
+        """This head after new classes and more rows of known ones; a row of weight 2
+        counts as two equal rows.
+        """
         present, index = np.unique(y, return_inverse=True)
-        index = index.astype(np.min_scalar_type(len(present)))  # few classes are sorted in one pass
+        # few classes are sorted in one pass
+        index = index.astype(np.min_scalar_type(len(present)))
         order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
         rows = dict(zip(present.tolist(), split_rows(rows_at(X, order), sizes)))
-        weights = {} if weight is None else dict(zip(rows, split_rows(np.asarray(weight)[order], sizes)))
+        weights = (
+            {}
+            if weight is None
+            else dict(zip(rows, split_rows(np.asarray(weight)[order], sizes)))
+        )
         states = self.states
         known = set(rows).intersection(self.labels)
         if known:
             states = tuple(
-                self.method.extend(state, rows[label], self.seed, label, weights.get(label)) if label in rows else state
+                (
+                    self.method.extend(
+                        state, rows[label], self.seed, label, weights.get(label)
+                    )
+                    if label in rows
+                    else state
+                )
                 for label, state in zip(self.labels, states)
             )
         new = [label for label in rows if label not in known]
         new_weights = None if weight is None else [weights[label] for label in new]
-        added = self.method.summarise([rows[label] for label in new], self.seed, new, new_weights)
+        added = self.method.summarise(
+            [rows[label] for label in new], self.seed, new, new_weights
+        )
         return self._changed(
             labels=self.labels + tuple(new),
             states=states + tuple(added),
-            label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
+            label_type=(
+                present.dtype
+                if self.label_type is None
+                else np.result_type(self.label_type, present.dtype)
+            ),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
             folds=self.folds and self.folds.learn(X, y, weight),
@@ -80,16 +118,27 @@ class Head(Decider):
         if label not in self:
             raise unknown("class", label, map(str, self.labels))
         if len(self) == 1:
-            raise ParameterError(f"forget({label!r}): it is the only class; a classifier needs at least one.")
+            raise ParameterError(
+                f"forget({label!r}): it is the only class; a classifier needs at least"
+                " one."
+            )
         i = self.labels.index(label)
-        labels, states = (part[:i] + part[i + 1 :] for part in (self.labels, self.states))
-        return self._changed(labels=labels, states=states, folds=self.folds and self.folds.forget(label))
+        labels, states = (
+            part[:i] + part[i + 1 :] for part in (self.labels, self.states)
+        )
+        return self._changed(
+            labels=labels, states=states, folds=self.folds and self.folds.forget(label)
+        )
 
     def _changed(self, **fields: Any) -> "Head":
-        """Another head, which prepares itself from the nearest ancestor that is prepared."""
+        """Another head, which prepares itself from the nearest ancestor that is
+        prepared.
+        """
         child = replace(self, **fields)
         if self.method.per_class:
-            child.derived.source = self if "prepared" in self.derived else self.derived.source
+            child.derived.source = (
+                self if "prepared" in self.derived else self.derived.source
+            )
         return child
 
     @lazy
@@ -97,7 +146,10 @@ class Head(Decider):
         """The normalised proxies, sorted by class."""
         order = sorted(range(len(self)), key=self.labels.__getitem__)
         summaries = [self.states[i].summary for i in order]
-        return build_proxies(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
+        return build_proxies(
+            summaries,
+            *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype),
+        )
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
@@ -109,7 +161,11 @@ class Head(Decider):
     def prepared(self) -> Any:
         """What the aggregator computes once from the proxies."""
         sums, ancestor = self.sums(), self.derived.source
-        prepared = None if ancestor is None else self.aggregator.update(self._change(ancestor), sums)
+        prepared = (
+            None
+            if ancestor is None
+            else self.aggregator.update(self._change(ancestor), sums)
+        )
         if prepared is None:
             prepared = self.aggregator.prepare(self.on_device(self.proxies), sums)
         self.derived.source = None  # frees the memory of the ancestor
@@ -123,31 +179,54 @@ class Head(Decider):
 
     def sorted_states(self) -> list[ClassState]:
         """The states in the order of the labels."""
-        return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
+        return [
+            state
+            for _, state in sorted(
+                zip(self.labels, self.states), key=lambda pair: pair[0]
+            )
+        ]
 
     def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
         return self.aggregator.merge([state.sums for state in self.sorted_states()])
 
     def _change(self, ancestor: "Head") -> Change:
-        """How the classes differ from those of an ancestor; a class is unchanged if its state is the same object.
+        """How the classes differ from those of an ancestor; a class is unchanged if its
+        state is the same object.
 
-        Only the proxies of new classes are computed, because the proxies of a class depend only on that class.
+        Only the proxies of new classes are computed, because the proxies of a class
+        depend only on that class.
         """
         earlier = dict(zip(ancestor.labels, ancestor.states))
-        unchanged = {label for label, state in zip(self.labels, self.states) if earlier.get(label) is state}
-        removed = [i for i, label in enumerate(sorted(ancestor.labels)) if label not in unchanged]
+        unchanged = {
+            label
+            for label, state in zip(self.labels, self.states)
+            if earlier.get(label) is state
+        }
+        removed = [
+            i
+            for i, label in enumerate(sorted(ancestor.labels))
+            if label not in unchanged
+        ]
         summaries = [state.summary for state in self.sorted_states()]
         sizes = [len(rows) for rows in self.method.generator.proxies(summaries)]
-        added = [i for i, label in enumerate(sorted(self.labels)) if label not in unchanged]
+        added = [
+            i for i, label in enumerate(sorted(self.labels)) if label not in unchanged
+        ]
         proxies = None
         if added:
             new = [summaries[i] for i in added]
-            new_proxies = build_proxies(new, *self.method.weights(new, range(len(new)), self.dtype))
-            proxies = self.on_device(new_proxies._replace(labels=np.array(added)[new_proxies.labels]))
+            new_proxies = build_proxies(
+                new, *self.method.weights(new, range(len(new)), self.dtype)
+            )
+            proxies = self.on_device(
+                new_proxies._replace(labels=np.array(added)[new_proxies.labels])
+            )
         labels = np.repeat(np.arange(len(sizes)), sizes)
         mass = _per_proxy(summaries, sizes, "mass")
-        return Change(ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass)
+        return Change(
+            ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass
+        )
 
     @property
     def calibrated(self) -> bool:
@@ -156,19 +235,30 @@ class Head(Decider):
     @property
     def calibration(self) -> Any:
         if self.folds is None:
-            raise NotFittedError("This model was not calibrated: fit it with calibrate=True.")
+            raise NotFittedError(
+                "This model was not calibrated: fit it with calibrate=True."
+            )
         return self.folds.calibration
 
 
-def build_proxies(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
-    """Proxies from the states of the classes, the weights of all proxies, and the number of proxies of each class."""
+def build_proxies(
+    summaries: Sequence[State], weights: Array, sizes: Sequence[int]
+) -> Proxies:
+    """Proxies from the states of the classes, the weights of all proxies, and the
+    number of proxies of each class.
+    """
     mass, spread = (_per_proxy(summaries, sizes, name) for name in PROXY_DEFAULTS)
     return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
 
 
 def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str) -> Array:
     """The mass or spread of all proxies.  # (p,)"""
-    parts = [s[name] if name in s else np.full(n, PROXY_DEFAULTS[name]) for s, n in zip(summaries, sizes)]
+    parts = [
+        s[name] if name in s else np.full(n, PROXY_DEFAULTS[name])
+        for s, n in zip(summaries, sizes)
+    ]
     if [len(part) for part in parts] != list(sizes):
-        raise ParameterError(f"A state's {name} must hold one number for each proxy of its class.")
+        raise ParameterError(
+            f"A state's {name} must hold one number for each proxy of its class."
+        )
     return np.concatenate(parts)

@@ -1,4 +1,6 @@
-"""Inputs given as Python values, such as a list of paths or a data frame, and notices about training data."""
+"""Inputs given as Python values, such as a list of paths or a data frame, and notices
+about training data.
+"""
 
 import os
 import re
@@ -9,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.core.errors import ParameterError, UnreadableInput, count, first_names, printable
+from imprint.core.errors import (
+    ParameterError,
+    UnreadableInput,
+    count,
+    first_names,
+    printable,
+)
 from imprint.core.label_sets import read_tags
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, Inputs, classes_of, plain_labels
@@ -19,44 +27,73 @@ from imprint.modalities.embedding import matrix
 
 BLANK_REASON = "the text is empty"  # why a blank text is skipped
 LABEL_COLUMNS = ("label", "labels", "category", "target", "y")
-INPUT_COLUMNS = {"text": "text", "image": "image", "picture": "image", "audio": "sound", "sound": "sound"}
+INPUT_COLUMNS = {
+    "text": "text",
+    "image": "image",
+    "picture": "image",
+    "audio": "sound",
+    "sound": "sound",
+}
 """Columns of a table that hold the inputs, and their modality."""
 MAX_NAMED = 5  # inputs that one notice names
-TOLERANCE = 1e-5  # relative to the largest value: rows of equal inputs differ by rounding
+# relative to the largest value: rows of equal inputs differ by rounding
+TOLERANCE = 1e-5
 MISSING_LABEL = -1  # the label that many libraries give to rows without one
-COMMON_ENGLISH = "the and of to in is it for that with on was are this have not you what how my can i"
-COMMON_FOREIGN = (
-    "der die das und ist nicht ein eine ich mit für auf den von zu wie mein le la les et est une des que pas je pour "
-    "dans du avec mon el los las es un una por con para como mi il che di è per non sono come het een van niet ik "
-    "de o os um uma não com och är att det som inte jag på"
+COMMON_ENGLISH = (
+    "the and of to in is it for that with on was are this have not you what how my"
+    " can i"
 )
-ENGLISH_WORDS, FOREIGN_WORDS = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.split())
+COMMON_FOREIGN = (
+    "der die das und ist nicht ein eine ich mit für auf den von zu wie mein le la les"
+    " et est une des que pas je pour dans du avec mon el los las es un una por con para"
+    " como mi il che di è per non sono come het een van niet ik de o os um uma não com"
+    " och är att det som inte jag på"
+)
+ENGLISH_WORDS, FOREIGN_WORDS = (
+    frozenset(COMMON_ENGLISH.split()),
+    frozenset(COMMON_FOREIGN.split()),
+)
 WORD = re.compile(r"[^\W\d_]+")
 
 
 class Embedded(NamedTuple):
-    """Embeddings in memory; `y` holds the labels of labelled inputs, and unreadable inputs have no row."""
+    """Embeddings in memory; `y` holds the labels of labelled inputs, and unreadable
+    inputs have no row.
+    """
 
     X: Array  # (n, d) float32
     names: Sequence[str]
     skipped: tuple[Skipped, ...]
     y: Array | None = None  # (n,)
-    notices: tuple[str, ...] = ()  # sentences about training data, such as texts that were cut
-    tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets (see `core.label_sets`)
+    # sentences about training data, such as texts that were cut
+    notices: tuple[str, ...] = ()
+    # all labels, where `y` holds label sets (see `core.label_sets`)
+    tags: tuple[Any, ...] | None = None
 
     @property
     def readable(self) -> Array:
-        """The index of each row among all inputs, including those in `skipped`.  # (n,)"""
-        return np.delete(np.arange(len(self.X) + len(self.skipped)), [skipped.index for skipped in self.skipped])
+        """The index of each row among all inputs, including those in `skipped`.  #
+        (n,)
+        """
+        return np.delete(
+            np.arange(len(self.X) + len(self.skipped)),
+            [skipped.index for skipped in self.skipped],
+        )
 
     @property
     def labels(self) -> list[Any]:
         """The labels of the rows, each once, sorted."""
-        return np.unique(np.asarray(self.y)).tolist() if self.tags is None else list(self.tags)
+        return (
+            np.unique(np.asarray(self.y)).tolist()
+            if self.tags is None
+            else list(self.tags)
+        )
 
 
 class PythonInputs:
-    """Python values as inputs of one modality, converted on access; a blank text is unreadable, as a blank file is."""
+    """Python values as inputs of one modality, converted on access; a blank text is
+    unreadable, as a blank file is.
+    """
 
     def __init__(self, kind: Modality, values: Inputs):
         self.kind, self.values = kind, values
@@ -66,11 +103,14 @@ class PythonInputs:
 
     def __getitem__(self, i: int) -> Any:
         value = self.values[i]
-        if isinstance(value, Mapping) and (value.get("bytes") or value.get("path")):  # an undecoded Hugging Face image
+        # an undecoded Hugging Face image
+        if isinstance(value, Mapping) and (value.get("bytes") or value.get("path")):
             value = value.get("bytes") or os.fspath(value["path"])
         if isinstance(value, bytes):
             return self.kind.read(value)
-        if isinstance(value, os.PathLike) or (isinstance(value, str) and not self.kind.typed):
+        if isinstance(value, os.PathLike) or (
+            isinstance(value, str) and not self.kind.typed
+        ):
             return self.kind.read(read_file(value))
         item = self.kind.convert(value)
         if self.kind.typed and not str(item).strip():
@@ -78,9 +118,17 @@ class PythonInputs:
         return item
 
 
-def split_of_values(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
-    """Python values, and perhaps their labels, as a split; without a `kind`, the values determine the modality."""
-    if isinstance(values, Mapping) or hasattr(values, "column_names") or hasattr(values, "columns"):
+def split_of_values(
+    values: Any, labels: Any = None, kind: Modality | None = None
+) -> Split:
+    """Python values, and perhaps their labels, as a split; without a `kind`, the values
+    determine the modality.
+    """
+    if (
+        isinstance(values, Mapping)
+        or hasattr(values, "column_names")
+        or hasattr(values, "columns")
+    ):
         values, labels, kind = _table_inputs(values, labels, kind)
     values = _column(values)
     kind = kind or _infer_modality(values)
@@ -92,8 +140,18 @@ def split_of_values(values: Any, labels: Any = None, kind: Modality | None = Non
     tagged = read_tags(_column(labels))
     y = plain_labels(_column(labels) if tagged is None else tagged.sets)
     if len(y) != len(items):
-        raise ParameterError(f"fit(items, labels): {len(items)} items and {len(y)} labels; the numbers must be equal.")
-    return Split(inputs, y, names, tagged.labels if tagged else classes_of(y), kind.name, tags=tagged is not None)
+        raise ParameterError(
+            f"fit(items, labels): {len(items)} items and {len(y)} labels; the numbers"
+            " must be equal."
+        )
+    return Split(
+        inputs,
+        y,
+        names,
+        tagged.labels if tagged else classes_of(y),
+        kind.name,
+        tags=tagged is not None,
+    )
 
 
 def _infer_modality(values: Any) -> Modality:
@@ -106,17 +164,34 @@ def _infer_modality(values: Any) -> Modality:
         return modality("text") if others or kind is None else kind
     if first and all(isinstance(value, os.PathLike) for value in first):
         return of_file(first[0]) or modality("image")
-    kinds = [kind for kind in map(modality, family.names()) if first and all(map(kind.recognises, first))]
+    kinds = [
+        kind
+        for kind in map(modality, family.names())
+        if first and all(map(kind.recognises, first))
+    ]
     if not kinds:
         what = type(first[0]).__name__ if first else "nothing"
-        raise ParameterError(f"Cannot tell what {what} is; name the backbone that reads it: Imprinter(backbone=...).")
+        raise ParameterError(
+            f"Cannot tell what {what} is; name the backbone that reads it:"
+            " Imprinter(backbone=...)."
+        )
     return kinds[0]
 
 
-def _table_inputs(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
-    """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face data set or a dict of columns."""
-    names = list(table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns)
-    if labels is None and (column := next((name for name in LABEL_COLUMNS if name in names), None)):
+def _table_inputs(
+    table: Any, labels: Any, kind: Modality | None
+) -> tuple[Any, Any, Modality]:
+    """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face
+    data set or a dict of columns.
+    """
+    names = list(
+        table
+        if isinstance(table, Mapping)
+        else getattr(table, "column_names", None) or table.columns
+    )
+    if labels is None and (
+        column := next((name for name in LABEL_COLUMNS if name in names), None)
+    ):
         labels = table[column]
         names.remove(column)
     if column := next((name for name in INPUT_COLUMNS if name in names), None):
@@ -124,63 +199,107 @@ def _table_inputs(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, 
     columns = [np.asarray(_column(table[name])) for name in names]
     if not columns or any(column.dtype.kind not in "fiu" for column in columns):
         expected, present = ", ".join(INPUT_COLUMNS), ", ".join(map(str, names))
-        raise ParameterError(f"The table has neither a column {expected} nor only numbers; it has: {present}.")
+        raise ParameterError(
+            f"The table has neither a column {expected} nor only numbers; it has:"
+            f" {present}."
+        )
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")
 
 
 def _column(values: Any) -> Any:
-    """A column of pandas, polars, Arrow or torch as a list or an array; anything else unchanged."""
+    """A column of pandas, polars, Arrow or torch as a list or an array; anything else
+    unchanged.
+    """
     if hasattr(values, "cpu"):
         return np.asarray(values.cpu())
-    names = () if isinstance(values, np.ndarray | list | tuple) else ("to_pylist", "to_list", "tolist")
-    convert = next((getattr(values, name) for name in names if hasattr(values, name)), None)
+    names = (
+        ()
+        if isinstance(values, np.ndarray | list | tuple)
+        else ("to_pylist", "to_list", "tolist")
+    )
+    convert = next(
+        (getattr(values, name) for name in names if hasattr(values, name)), None
+    )
     return values if convert is None else convert()
 
 
-def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: Any) -> Iterator[str]:
-    """Sentences about labelled data, their embeddings, and the blank texts that were left out."""
+def notices(
+    split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: Any
+) -> Iterator[str]:
+    """Sentences about labelled data, their embeddings, and the blank texts that were
+    left out.
+    """
     kind, labels, readable = split.kind, split.labels, rows.readable
     yield from split.omissions
     if blank:
         names = first_names([skipped.name for skipped in blank], MAX_NAMED)
         yield f"Left out {count(len(blank), 'blank text')}: {names}."
-    if labels.dtype.kind in "iu" and (unlabelled := int(np.sum(labels == MISSING_LABEL))):
+    if labels.dtype.kind in "iu" and (
+        unlabelled := int(np.sum(labels == MISSING_LABEL))
+    ):
         subject = f"{kind.count(unlabelled)} {'has' if unlabelled == 1 else 'have'}"
-        yield f"{subject} the label -1, which often means 'no label'; here it is a class like the others."
-    with_pipe = [label for label in split.classes if isinstance(label, str) and "|" in label.strip("|")]
+        yield (
+            f"{subject} the label -1, which often means 'no label'; here it is a class"
+            " like the others."
+        )
+    with_pipe = [
+        label
+        for label in split.classes
+        if isinstance(label, str) and "|" in label.strip("|")
+    ]
     if with_pipe and not split.tags and split.origin:  # the data are a file
         example = printable(with_pipe[0], 60)
-        yield f"Labels such as {example!r} are one class each; --separator '|' (separator='|') reads them as tags."
+        yield (
+            f"Labels such as {example!r} are one class each; --separator '|'"
+            " (separator='|') reads them as tags."
+        )
     if kind.typed:
         yield from _text_notices([split.inputs[i] for i in readable.tolist()], backbone)
     pairs = conflicts(rows.X, labels[readable])
     for pair in readable[np.array(pairs[:MAX_NAMED], dtype=np.intp)].tolist():
-        first, second = (f"{printable(split.names[i])} ({printable(labels[i], 60)})" for i in pair)
+        first, second = (
+            f"{printable(split.names[i])} ({printable(labels[i], 60)})" for i in pair
+        )
         yield f"The same {kind.noun} has two labels: {first} and {second}."
     if len(pairs) > MAX_NAMED:
-        yield f"{len(pairs) - MAX_NAMED:,} more pairs of equal {kind.plural} have two labels; see imprint check."
+        yield (
+            f"{len(pairs) - MAX_NAMED:,} more pairs of equal {kind.plural} have two"
+            " labels; see imprint check."
+        )
 
 
 def _text_notices(texts: Sequence[str], backbone: Any) -> Iterator[str]:
-    """Sentences about texts that the backbone truncates, or that are not in its language."""
+    """Sentences about texts that the backbone truncates, or that are not in its
+    language.
+    """
     name, tokens = backbone.record.name, backbone.record.tokens
-    long = [text for text in texts if tokens is not None and len(text) > tokens]  # a token has at least one character
+    # a token has at least one character
+    long = [text for text in texts if tokens is not None and len(text) > tokens]
     if long and (truncated := backbone.count_truncated(long)):
-        yield f"{truncated:,} of {len(texts):,} texts have more than {tokens} tokens; {name} ignores the rest."
+        yield (
+            f"{truncated:,} of {len(texts):,} texts have more than {tokens} tokens;"
+            f" {name} ignores the rest."
+        )
     foreign = sum(map(is_foreign, texts)) if backbone.record.language == "en" else 0
     if foreign > len(texts) / 20:
         yield (
-            f"{foreign:,} of {len(texts):,} texts do not look English, and {name} was trained on English; "
-            "use a multilingual backbone, such as sentence:NAME."
+            f"{foreign:,} of {len(texts):,} texts do not look English, and {name} was"
+            " trained on English; use a multilingual backbone, such as sentence:NAME."
         )
 
 
 def is_foreign(text: str) -> bool:
-    """Whether a text is probably not in English, by its letters and its most frequent words."""
+    """Whether a text is probably not in English, by its letters and its most frequent
+    words.
+    """
     words = WORD.findall(text.lower())
     letters = "".join(words)
-    if letters and sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) < len(letters) / 2:
+    if (
+        letters
+        and sum(unicodedata.name(c, "").startswith("LATIN") for c in letters)
+        < len(letters) / 2
+    ):
         return True
     foreign = sum(word in FOREIGN_WORDS for word in words)
     return foreign >= 2 and foreign > sum(word in ENGLISH_WORDS for word in words)
@@ -189,7 +308,8 @@ def is_foreign(text: str) -> bool:
 def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
     """Pairs of equal rows that have different labels, in ascending order.
 
-    Rows are compared with their neighbours in the order of one random projection: equal rows lie together.
+    Rows are compared with their neighbours in the order of one random projection: equal
+    rows lie together.
     """
     if len(X) < 2:
         return []

@@ -16,7 +16,14 @@ from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
 from imprint.head import Decider, Head
-from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder, ClassNames, Report, append_names, words_of
+from imprint.imprinter.embedder import (
+    NO_BACKBONE,
+    BackboneEmbedder,
+    ClassNames,
+    Report,
+    append_names,
+    words_of,
+)
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.state import ExemplarsByClass, ImprinterState, method_parts
@@ -30,40 +37,37 @@ DEFAULT_RECIPE = "kernel"
 
 
 class Imprinter(Predictor):
-    """A backbone and an `ImprintClassifier` in one: from pictures, texts, sounds or embeddings to labels.
+    """A backbone and an `ImprintClassifier` in one: from pictures, texts, sounds or
+    embeddings to labels.
 
-    Parameters
-    ----------
-    backbone : str, optional
-        `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
-        [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for sounds, none for embeddings]
-    recipe : str, optional
-        A method by name; see `imprint list recipes`. [default: `kernel`]
-    cache : bool or path
-        Whether to cache embeddings, or the folder for them. With a cache, a second `fit` is fast, and an interrupted
-        one resumes. [default: True, in the folder `IMPRINT_HOME`]
-    device, threads
-        Where the backbone runs, such as `cuda`, and on how many cores. [default: `cpu`, on all cores]
-    keep_head : bool or str
-        Whether to keep the classes that the backbone was pre-trained on, and how they compete with new ones: True or
-        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy. [default: False]
-    names : bool or dict, optional
-        Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
-        By default, the names of a text model are used if they agree with the examples.
-    tree : bool, optional
-        Whether nested folders and labels such as `animal/cat` are a tree of classes.
-        [default: True, unless sub-folders have numbers as names]
-    **parts
-        Parameters of `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`, `norm_inf` and `aggregator` replace
-        parts of the recipe. `calibrate` [default: True] calibrates probabilities and estimates `expected_accuracy_` and
-        `known`. `random_state` [default: 0] is an int; the same data and seed give the same model.
+    Parameters ---------- backbone : str, optional `efficientnet_lite0`, `minilm`,
+    `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
+    [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for
+    sounds, none for embeddings] recipe : str, optional A method by name; see `imprint
+    list recipes`. [default: `kernel`] cache : bool or path Whether to cache embeddings,
+    or the folder for them. With a cache, a second `fit` is fast, and an interrupted one
+    resumes. [default: True, in the folder `IMPRINT_HOME`] device, threads Where the
+    backbone runs, such as `cuda`, and on how many cores. [default: `cpu`, on all cores]
+    keep_head : bool or str Whether to keep the classes that the backbone was
+    pre-trained on, and how they compete with new ones: True or `margin`, `qi`, `done`;
+    see `docs/keep-head.md`. Such a model has no expected accuracy. [default: False]
+    names : bool or dict, optional Whether each class name serves as one more example:
+    True, False, or a dict from label to a better wording. By default, the names of a
+    text model are used if they agree with the examples. tree : bool, optional Whether
+    nested folders and labels such as `animal/cat` are a tree of classes. [default:
+    True, unless sub-folders have numbers as names] **parts Parameters of
+    `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`, `norm_inf` and
+    `aggregator` replace parts of the recipe. `calibrate` [default: True] calibrates
+    probabilities and estimates `expected_accuracy_` and `known`. `random_state`
+    [default: 0] is an int; the same data and seed give the same model.
 
     Examples
     --------
     >>> import numpy as np
     >>> black, white = np.zeros((2, 8, 8), np.uint8), np.full((2, 8, 8), 255, np.uint8)
     >>> model = Imprinter(backbone="raw", recipe="janson2022")
-    >>> model.fit(([*black, *white], ["black", "black", "white", "white"])).predict([white[0] - 9])
+    >>> labels = ["black", "black", "white", "white"]
+    >>> model.fit(([*black, *white], labels)).predict([white[0] - 9])
     array(['white'], dtype='<U5')
     """
 
@@ -88,12 +92,19 @@ class Imprinter(Predictor):
         ]
         for name, value, types, rule in typed:
             if not isinstance(value, types):
-                raise ParameterError(f"Imprinter({name}={value!r}): {name} must be {rule}.")
+                raise ParameterError(
+                    f"Imprinter({name}={value!r}): {name} must be {rule}."
+                )
         for name in parts:
             if name not in PARTS:
-                raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
+                raise ParameterError(
+                    f"Imprinter({name}=...): there is no such part. It takes:"
+                    f" {', '.join(PARTS)}."
+                )
         method = recipes.describe(recipe or DEFAULT_RECIPE).parts()
-        self._strategy = None if keep_head is False else "margin" if keep_head is True else keep_head
+        self._strategy = (
+            None if keep_head is False else "margin" if keep_head is True else keep_head
+        )
         if self._strategy is not None:
             backbone = backbone or backbones.default("image")
             method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
@@ -109,18 +120,28 @@ class Imprinter(Predictor):
         state = self._state
         classes = f" with {len(state.head)} classes" if state else ""
         method = state.head.description if state else self._method
-        return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
+        return (
+            f"<Imprinter: {self.embedder.spec or 'default backbone'} and"
+            f" {method}{classes}>"
+        )
 
     def embed(
-        self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
+        self,
+        data: Any,
+        y: Any = None,
+        *,
+        progress: Report | None = None,
+        classes: Sequence[Any] = (),
     ) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` also accept.
 
-        Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table
-        of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
-        of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
-        list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
-        Folders below one of `classes`, those of a fitted model, belong to that class.
+        Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one
+        sub-folder per class, a table of texts or embeddings, the name of a data set), a
+        `Split`, or a table with a column of labels: a data frame of pandas or polars,
+        an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`,
+        it is a list or column of inputs: paths, bytes, Pillow images, uint8 arrays,
+        float32 samples, texts, or a matrix. Folders below one of `classes`, those of a
+        fitted model, belong to that class.
         """
         if isinstance(data, Embedded):
             return data
@@ -134,26 +155,51 @@ class Imprinter(Predictor):
         rows, method = self.embed(data, y, progress=progress), self._method
         if rows.tags is not None:
             if self._strategy is not None:
-                rule = "keep_head is for one class per input, not for tags; leave keep_head out"
+                rule = (
+                    "keep_head is for one class per input, not for tags; leave"
+                    " keep_head out"
+                )
                 raise ParameterError(f"fit(data): {rule}.")
             method = method if self._method_chosen else default_method()
-        empty = new_head(Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False)
+        empty = new_head(
+            Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False
+        )
         names = self._names.examples(self.embedder, rows, empty)
-        self._fit(rows if names is None else append_names(rows, names), method, names is not None)
+        self._fit(
+            rows if names is None else append_names(rows, names),
+            method,
+            names is not None,
+        )
         if not isinstance(data, Embedded):
-            warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
+            warn_of_small_samples(
+                self.state.head.imprinted.folds, self.embedder.kind.plural
+            )
         return self
 
     def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
-        """Imprint classes from their names alone: a list of names, or a dict from label to wording."""
+        """Imprint classes from their names alone: a list of names, or a dict from label
+        to wording.
+        """
         if isinstance(classes, str) or not classes:
-            raise ParameterError("fit_names(classes): give a list of names, or a dict from label to wording.")
-        names = ClassNames.of(classes if isinstance(classes, Mapping) else {name: words_of(name) for name in classes})
-        self.embedder.choose(modality("text") if self.embedder.spec is None else self.embedder.kind)
-        return self._fit(names.rows(sorted(names.wording), self.backbone), self._method, named=True)
+            raise ParameterError(
+                "fit_names(classes): give a list of names, or a dict from label to"
+                " wording."
+            )
+        names = ClassNames.of(
+            classes
+            if isinstance(classes, Mapping)
+            else {name: words_of(name) for name in classes}
+        )
+        self.embedder.choose(
+            modality("text") if self.embedder.spec is None else self.embedder.kind
+        )
+        return self._fit(
+            names.rows(sorted(names.wording), self.backbone), self._method, named=True
+        )
 
     def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
-        calibrate = self._calibrate and self._strategy in (None, "margin")  # the others use no held-out rows
+        # the others use no held-out rows
+        calibrate = self._calibrate and self._strategy in (None, "margin")
         empty = Head(method, self._seed, rows.X.dtype, flat=self.embedder.tree is False)
         head: Decider = new_head(empty, rows.tags, calibrate)
         if self._strategy is not None:
@@ -165,9 +211,13 @@ class Imprinter(Predictor):
         return self
 
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
-        """Imprint new classes, and more items of known ones; the other classes do not change."""
+        """Imprint new classes, and more items of known ones; the other classes do not
+        change.
+        """
         state = self.state  # raises before any work if the model is not fitted
-        rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
+        rows = self.embed(
+            data, y, progress=progress, classes=state.head.classes.tolist()
+        )
         new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
             rows = append_names(rows, self._names.rows(sorted(new), self.backbone))
@@ -175,7 +225,9 @@ class Imprinter(Predictor):
         return self
 
     def forget(self, label: Any) -> Self:
-        """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
+        """Remove a class, or all classes below a node such as `animal`, as if the model
+        had never seen them.
+        """
         _ = self.state  # raises if the model is not fitted
         compare_and_set(self, "_state", lambda state: state.without(plain(label)))
         return self
@@ -183,15 +235,18 @@ class Imprinter(Predictor):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically.
 
-        It holds the classifier, the record and fingerprint of the backbone (not its weights), and the exemplars: names
-        (of texts also the first 100 characters) and embeddings of the training inputs closest to a proxy.
+        It holds the classifier, the record and fingerprint of the backbone (not its
+        weights), and the exemplars: names (of texts also the first 100 characters) and
+        embeddings of the training inputs closest to a proxy.
         """
         state = self.state
         document, arrays = state.to_parts()
         document |= {"kind": "classifier", "card": state.card(self.embedder).markdown()}
         if self.embedder.kind.needs_backbone:
             document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
-        container.write(path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path))
+        container.write(
+            path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path)
+        )
 
     @classmethod
     def load(
@@ -203,10 +258,12 @@ class Imprinter(Predictor):
         device: str = "cpu",
         threads: int | None = None,
     ) -> Self:
-        """Read a model written by `save`; raises `FileError` if the backbone is not the one that it was fitted with.
+        """Read a model written by `save`; raises `FileError` if the backbone is not the
+        one that it was fitted with.
 
-        `backbone` is the new path of a backbone file that has moved. It is also required if the backbone has to be
-        imported or downloaded to compute its fingerprint.
+        `backbone` is the new path of a backbone file that has moved. It is also
+        required if the backbone has to be imported or downloaded to compute its
+        fingerprint.
         """
         document, arrays = container.read(path)
         state = ImprinterState.from_parts(document, arrays, path)
@@ -216,12 +273,22 @@ class Imprinter(Predictor):
             fingerprint = "" if origin is None else str(origin["fingerprint"])
         self = cls(backbone or spec, cache=cache, device=device, threads=threads)
         if origin is not None:
-            self.embedder.check_origin(path, spec, fingerprint, named=backbone is not None)
+            self.embedder.check_origin(
+                path, spec, fingerprint, named=backbone is not None
+            )
         return self._restore(state)
 
     @classmethod
-    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Decider, exemplars: ExemplarsByClass) -> Self:
-        """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
+    def of_head(
+        cls,
+        spec: str,
+        backbone: backbones.Backbone,
+        head: Decider,
+        exemplars: ExemplarsByClass,
+    ) -> Self:
+        """A model from a head that was fitted elsewhere; `spec` names the loaded
+        backbone.
+        """
         self = cls(spec)
         self.embedder.backbone = backbone
         return self._restore(ImprinterState(head, exemplars))
@@ -229,8 +296,14 @@ class Imprinter(Predictor):
     def _restore(self, state: ImprinterState) -> Self:
         """Take over a state, and the options with which it was fitted, for `fit`."""
         self._state, head = state, state.head.imprinted
-        self._method, self._seed, self._calibrate = head.method, head.seed, head.folds is not None
-        self._strategy = state.head.strategy if isinstance(state.head, PretrainedHead) else None
+        self._method, self._seed, self._calibrate = (
+            head.method,
+            head.seed,
+            head.folds is not None,
+        )
+        self._strategy = (
+            state.head.strategy if isinstance(state.head, PretrainedHead) else None
+        )
         self._method_chosen = state.head.tags  # it is one for tags
         self.embedder.tree = False if head.flat else None
         return self
@@ -238,7 +311,9 @@ class Imprinter(Predictor):
     @classmethod
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
-        """Load a model, and save it when the block ends without an error; other writers of the file wait."""
+        """Load a model, and save it when the block ends without an error; other writers
+        of the file wait.
+        """
         target = Path(path).resolve()  # links to one file are one model
         if not target.is_file():
             container.read(path)  # raises the error for this case

@@ -1,4 +1,6 @@
-"""The fitted state of an `Imprinter`: a head and the exemplars that explain its answers, and their stored form."""
+"""The fitted state of an `Imprinter`: a head and the exemplars that explain its
+answers, and their stored form.
+"""
 
 import os
 from collections.abc import Mapping
@@ -25,9 +27,12 @@ from imprint.tags import TagHead
 from imprint.tags.head import without_label
 
 PROXY_BLOCK = 1024  # proxies that are compared with the inputs of a class at once
-MAX_COMPARED_PAIRS = 1 << 18  # up to this number, comparing all pairs is faster than preparing a neighbour search
+# up to this number, comparing all pairs is faster than preparing a neighbour search
+MAX_COMPARED_PAIRS = 1 << 18
 STRATEGY_RECIPES = {"qi": "qi2018", "done": "hosoda2024"}
-"""The published methods that define a strategy; `done` matches proxies to the weights of the head."""
+"""The published methods that define a strategy; `done` matches proxies to the weights
+of the head.
+"""
 
 
 class Guess(NamedTuple):
@@ -38,10 +43,12 @@ class Guess(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A proxy that contributes to a prediction: its class, its contribution, and its exemplar.
+    """A proxy that contributes to a prediction: its class, its contribution, and its
+    exemplar.
 
-    `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`. `picture` names the exemplar, the
-    nearest training input of that class. It is None if the class was imprinted from embeddings without names.
+    `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`.
+    `picture` names the exemplar, the nearest training input of that class. It is None
+    if the class was imprinted from embeddings without names.
     """
 
     label: Any
@@ -50,7 +57,9 @@ class Reason(NamedTuple):
 
 
 class Exemplars(NamedTuple):
-    """The training inputs stored for one class: names, embeddings, and for each proxy the index of the nearest."""
+    """The training inputs stored for one class: names, embeddings, and for each proxy
+    the index of the nearest.
+    """
 
     names: tuple[str, ...]
     X: Array  # (e, d)
@@ -61,34 +70,57 @@ ExemplarsByClass = dict[Any, Exemplars]
 
 
 class ImprinterState(NamedTuple):
-    """A head and the exemplars of its classes: one immutable value, which one thread reads while another learns."""
+    """A head and the exemplars of its classes: one immutable value, which one thread
+    reads while another learns.
+    """
 
     head: Decider
     exemplars: ExemplarsByClass
     named: bool = False  # whether one row of each class is its name
 
     def with_rows(self, rows: Embedded) -> Self:
-        """The state after more rows, of known or of new classes. A model of tags also accepts rows with one label."""
+        """The state after more rows, of known or of new classes. A model of tags also
+        accepts rows with one label.
+        """
         head, imprinted = self.head, self.head.imprinted
         if rows.tags is not None and not head.tags:
-            raise ParameterError("add(data): the data have tags, and the model has one label per input; fit it again.")
+            raise ParameterError(
+                "add(data): the data have tags, and the model has one label per input;"
+                " fit it again."
+            )
         if len(imprinted):
             check_width(rows.X, imprinted.width)
-            check_label_types("add(data): the data have", np.asarray(rows.labels).dtype, head.classes.dtype)
+            check_label_types(
+                "add(data): the data have",
+                np.asarray(rows.labels).dtype,
+                head.classes.dtype,
+            )
         if rows.tags is None and head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
-        head = head.learn(rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y))
-        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
+        head = head.learn(
+            rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y)
+        )
+        return self._replace(
+            head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows)
+        )
 
     def count_known(self, rows: Embedded) -> int:
-        """How many rows are copies of a row that their class already has; 0 if the model is not calibrated."""
+        """How many rows are copies of a row that their class already has; 0 if the
+        model is not calibrated.
+        """
         head = self.head.imprinted
         if head.folds is None:
             return 0
-        return int(head.folds.count_known(rows.X.astype(head.dtype, copy=False), np.asarray(rows.y)))
+        return int(
+            head.folds.count_known(
+                rows.X.astype(head.dtype, copy=False), np.asarray(rows.y)
+            )
+        )
 
     def without(self, label: Any) -> Self:
-        """The state without a class, or without the classes below a node of the tree."""
+        """The state without a class, or without the classes below a node of the
+        tree.
+        """
         head, width = self.head.without(label), self.head.imprinted.width or 0
         stored: dict[Any, Exemplars] = {}
         moved: list[tuple[str, Exemplars]] = []
@@ -96,13 +128,20 @@ class ImprinterState(NamedTuple):
             rest = without_label(label_set, label) if head.tags else label_set
             if rest == label_set:
                 stored[label_set] = exemplars
-            elif rest is not None:  # exemplars of label sets with this label move to the sets without it
+            # exemplars of label sets with this label move to the sets without it
+            elif rest is not None:
                 moved.append((rest, exemplars))
-        X = np.concatenate([np.empty((0, width), np.float32), *(exemplars.X for _, exemplars in moved)])
+        X = np.concatenate(
+            [np.empty((0, width), np.float32), *(exemplars.X for _, exemplars in moved)]
+        )
         names = [name for _, exemplars in moved for name in exemplars.names]
-        y = np.array([rest for rest, exemplars in moved for _ in exemplars.names], dtype=str)
+        y = np.array(
+            [rest for rest, exemplars in moved for _ in exemplars.names], dtype=str
+        )
         rows = Embedded(X, names, (), y)
-        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, stored, rows))
+        return self._replace(
+            head=head, exemplars=choose_exemplars(head.imprinted, stored, rows)
+        )
 
     def card(self, embedder: BackboneEmbedder) -> ModelCard:
         """The model card."""
@@ -110,67 +149,134 @@ class ImprinterState(NamedTuple):
         return model_card(self.head, embedder.kind.name, origin, self.named)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """A JSON document and named arrays. Pre-trained classes are stored by name, without those forgotten."""
+        """A JSON document and named arrays. Pre-trained classes are stored by name,
+        without those forgotten.
+        """
         head, imprinted = self.head, self.head.imprinted
-        document, arrays = head_to_parts(head if isinstance(head, TagHead) else imprinted)
+        document, arrays = head_to_parts(
+            head if isinstance(head, TagHead) else imprinted
+        )
         if isinstance(head, PretrainedHead):
             labels = list(head.pretrained.labels)
-            document["kept"] = {"way": head.strategy, "classes": labels, "digest": _digest(head.pretrained)}
-        document |= {"pictures": [[] for _ in range(len(imprinted))], "names": self.named}
+            document["kept"] = {
+                "way": head.strategy,
+                "classes": labels,
+                "digest": _digest(head.pretrained),
+            }
+        document |= {
+            "pictures": [[] for _ in range(len(imprinted))],
+            "names": self.named,
+        }
         for i, label in enumerate(imprinted.classes.tolist()):
             if exemplars := self.exemplars.get(label):
                 document["pictures"][i] = list(exemplars.names)
-                arrays |= {f"{PICTURES}{i}.X": exemplars.X, f"{PICTURES}{i}.beside": exemplars.nearest}
+                arrays |= {
+                    f"{PICTURES}{i}.X": exemplars.X,
+                    f"{PICTURES}{i}.beside": exemplars.nearest,
+                }
         return document, arrays
 
     @classmethod
-    def from_parts(cls, document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Self:
-        """The state from the parts of `to_parts` or of an `ImprintClassifier`; raises `FileError` for anything else."""
+    def from_parts(
+        cls,
+        document: dict[str, Any],
+        arrays: dict[str, Array],
+        source: str | os.PathLike[str],
+    ) -> Self:
+        """The state from the parts of `to_parts` or of an `ImprintClassifier`; raises
+        `FileError` for anything else.
+        """
         head: Decider = head_from_parts(document, arrays, source)
         with reading(source):
             if "kept" in document:
                 require(isinstance(head, Head))
-                head = _with_pretrained(head.imprinted, document["kept"], str(document["backbone"]["spec"]), source)
+                head = _with_pretrained(
+                    head.imprinted,
+                    document["kept"],
+                    str(document["backbone"]["spec"]),
+                    source,
+                )
             names = document.get("pictures", [[]] * len(head.imprinted))
-            return cls(head, _read_exemplars(head.imprinted, names, arrays), document.get("names") is True)
+            return cls(
+                head,
+                _read_exemplars(head.imprinted, names, arrays),
+                document.get("names") is True,
+            )
 
 
 def method_parts(
-    strategy: str, spec: str, recipe: str | None, parts: Mapping[str, Any], calibrate: bool
+    strategy: str,
+    spec: str,
+    recipe: str | None,
+    parts: Mapping[str, Any],
+    calibrate: bool,
 ) -> dict[str, str]:
-    """The parts of the method for `Imprinter(keep_head=strategy)`, of which `parts` replace some.
+    """The parts of the method for `Imprinter(keep_head=strategy)`, of which `parts`
+    replace some.
 
-    Options that the strategy does not allow, and a backbone without pre-trained classes, are refused.
+    Options that the strategy does not allow, and a backbone without pre-trained
+    classes, are refused.
     """
     call = f"Imprinter(keep_head={strategy!r})"
     if strategy not in STRATEGIES:
         raise unknown("way to keep the head", strategy, STRATEGIES)
     if spec == NO_BACKBONE:
-        raise ParameterError(f"{call}: embeddings come without a network, so there is no head to keep.")
+        raise ParameterError(
+            f"{call}: embeddings come without a network, so there is no head to keep."
+        )
     backbones.head(spec)
     if strategy in STRATEGY_RECIPES:
-        unsupported = ["recipe"] if recipe is not None else [name for name in parts if name != "generator"]
+        unsupported = (
+            ["recipe"]
+            if recipe is not None
+            else [name for name in parts if name != "generator"]
+        )
         if unsupported:
-            raise ParameterError(f"{call}: this strategy is a complete method; it takes no {unsupported[0]}.")
+            raise ParameterError(
+                f"{call}: this strategy is a complete method; it takes no"
+                f" {unsupported[0]}."
+            )
     elif not calibrate:
-        raise ParameterError(f"{call}: the margin is computed from held-out pictures; it needs calibrate=True.")
-    method = recipes.describe(STRATEGY_RECIPES.get(strategy, recipe or "kernel")).parts()
+        raise ParameterError(
+            f"{call}: the margin is computed from held-out pictures; it needs"
+            " calibrate=True."
+        )
+    method = recipes.describe(
+        STRATEGY_RECIPES.get(strategy, recipe or "kernel")
+    ).parts()
     if strategy == "done":
         method["norm_post"] = "none"
-    if strategy != "qi" and not generators.family.resolve(parts.get("generator", method["generator"])).points:
-        raise ParameterError(f"{call}: new classes need proxies that are points, not directions.")
+    if (
+        strategy != "qi"
+        and not generators.family.resolve(
+            parts.get("generator", method["generator"])
+        ).points
+    ):
+        raise ParameterError(
+            f"{call}: new classes need proxies that are points, not directions."
+        )
     return method
 
 
-def _with_pretrained(new: Head, stored: dict[str, Any], spec: str, source: str | os.PathLike[str]) -> PretrainedHead:
+def _with_pretrained(
+    new: Head, stored: dict[str, Any], spec: str, source: str | os.PathLike[str]
+) -> PretrainedHead:
     """The head of new classes next to the stored pre-trained classes of a backbone."""
     strategy, labels = stored["way"], stored["classes"]
     all_classes = PretrainedClasses.of(backbones.head(spec))
     classes = all_classes.without({*all_classes.labels} - {*map(str, labels)})
-    require(strategy in STRATEGIES and labels and list(classes.labels) == labels and not {*labels} & {*new.labels})
+    require(
+        strategy in STRATEGIES
+        and labels
+        and list(classes.labels) == labels
+        and not {*labels} & {*new.labels}
+    )
     require(strategy != "margin" or new.folds is not None)
     if _digest(classes) != stored["digest"]:
-        raise FileError(f"{source} was fitted next to another head of {spec} than the one here: fit the model again.")
+        raise FileError(
+            f"{source} was fitted next to another head of {spec} than the one here: fit"
+            " the model again."
+        )
     return PretrainedHead(str(strategy), classes, new)
 
 
@@ -178,13 +284,21 @@ def _digest(classes: PretrainedClasses) -> str:
     return digest([classes.weights, classes.bias, *classes.labels])
 
 
-def _read_exemplars(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> ExemplarsByClass:
+def _read_exemplars(
+    head: Head, names: list[list[str]], arrays: dict[str, Array]
+) -> ExemplarsByClass:
     by_class = {}
     proxies, width = np.bincount(head.proxies.labels), head.proxies.weights.shape[1]
-    for i, (label, class_names) in enumerate(zip(head.classes.tolist(), names, strict=True)):
+    for i, (label, class_names) in enumerate(
+        zip(head.classes.tolist(), names, strict=True)
+    ):
         if class_names:
             X, nearest = arrays[f"{PICTURES}{i}.X"], arrays[f"{PICTURES}{i}.beside"]
-            require(X.shape == (len(class_names), width) and X.dtype.kind == "f" and np.isfinite(X).all())
+            require(
+                X.shape == (len(class_names), width)
+                and X.dtype.kind == "f"
+                and np.isfinite(X).all()
+            )
             require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
             require(((nearest >= 0) & (nearest < len(class_names))).all())
             by_class[label] = Exemplars(tuple(map(str, class_names)), X, nearest)
@@ -192,10 +306,13 @@ def _read_exemplars(head: Head, names: list[list[str]], arrays: dict[str, Array]
     return by_class
 
 
-def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> ExemplarsByClass:
+def choose_exemplars(
+    head: Head, stored: ExemplarsByClass, new: Embedded
+) -> ExemplarsByClass:
     """The exemplars of every class, chosen among the stored ones and the new inputs.
 
-    A class without new inputs keeps its exemplars if its proxies depend on its rows only.
+    A class without new inputs keeps its exemplars if its proxies depend on its rows
+    only.
     """
     rows_of = rows_by_class(np.asarray(new.y))
     weights = np.split(head.proxies.weights, head.proxies.starts[1:])
@@ -206,18 +323,33 @@ def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> Exe
             chosen[label] = old
         elif old or len(rows):
             X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[rows])])
-            names = [*(old.names if old else ()), *(new.names[i] for i in rows.tolist())]
+            names = [
+                *(old.names if old else ()),
+                *(new.names[i] for i in rows.tolist()),
+            ]
             inputs = head.method.norm_inf.apply(X)
             starts = range(0, len(weights_of_class), PROXY_BLOCK)
-            closest = np.concatenate([_closest(head, weights_of_class[i : i + PROXY_BLOCK], inputs) for i in starts])
+            closest = np.concatenate(
+                [
+                    _closest(head, weights_of_class[i : i + PROXY_BLOCK], inputs)
+                    for i in starts
+                ]
+            )
             used, nearest_used = np.unique(closest, return_inverse=True)
-            chosen[label] = Exemplars(tuple(names[i] for i in used), X[used], nearest_used)
+            chosen[label] = Exemplars(
+                tuple(names[i] for i in used), X[used], nearest_used
+            )
     return chosen
 
 
 def _closest(head: Head, weights: Array, inputs: Array) -> Array:
-    """The input nearest to each proxy; for similarities, the one with the largest inner product."""
-    if not head.method.generator.points or head.method.aggregator.measure == "similarity":
+    """The input nearest to each proxy; for similarities, the one with the largest inner
+    product.
+    """
+    if (
+        not head.method.generator.points
+        or head.method.aggregator.measure == "similarity"
+    ):
         return np.asarray(np.argmax(weights @ inputs.T, axis=1))
     if len(weights) * len(inputs) > MAX_COMPARED_PAIRS:
         return nearest(weights, inputs.astype(weights.dtype), 1)[1][:, 0]
@@ -225,11 +357,21 @@ def _closest(head: Head, weights: Array, inputs: Array) -> Array:
     return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))
 
 
-def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> list[Reason]:
-    """The `n` proxies that contribute most to the prediction for a row x (d,); positive weights come first."""
+def reasons(
+    head: Decider, exemplars: ExemplarsByClass, x: Array, n: int
+) -> list[Reason]:
+    """The `n` proxies that contribute most to the prediction for a row x (d,); positive
+    weights come first.
+    """
     proxies, measure = head.proxies, head.aggregator.measure
     values = head.evidence(x.astype(proxies.weights.dtype))
-    strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
+    strength = (
+        -values
+        if measure == "distance"
+        else values
+        if measure == "similarity"
+        else np.abs(values)
+    )
     against = (values <= 0) & (measure == "weight")
     owners, starts, strongest = head.owners, proxies.starts, []
     for i in np.lexsort((-strength, against))[:n].tolist():

@@ -1,4 +1,6 @@
-"""How a kernel runs: as NumPy alone or in loops compiled by numba, and on how many threads."""
+"""How a kernel runs: as NumPy alone or in loops compiled by numba, and on how many
+threads.
+"""
 
 import os
 import sys
@@ -15,16 +17,26 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-MALLOC_SETTINGS = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
-"""For the C library of Linux: freed memory is kept and used again, instead of returned and cleared."""
-MIN_COMPILED_WORK = 200_000  # multiplications; for less, importing numba takes longer than it saves
+ONE_THREAD = {
+    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+}
+MALLOC_SETTINGS = {
+    "MALLOC_TRIM_THRESHOLD_": str(2**28),
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+}
+"""For the C library of Linux: freed memory is kept and used again, instead of returned
+and cleared.
+"""
+# multiplications; for less, importing numba takes longer than it saves
+MIN_COMPILED_WORK = 200_000
 HAS_NUMBA = find_spec("numba") is not None
 MAX_HELD_RESULTS = 16  # of `sum_on_all_cores`, in memory at a time
 
 
 def use_numba(work: float) -> bool:
-    """Whether a problem with this number of multiplications runs in compiled loops; loads the BLAS that they call."""
+    """Whether a problem with this number of multiplications runs in compiled loops;
+    loads the BLAS that they call.
+    """
     if work < MIN_COMPILED_WORK or not HAS_NUMBA:
         return False
     load_scipy_blas()
@@ -33,17 +45,31 @@ def use_numba(work: float) -> bool:
 
 def available_cpus() -> int:
     """CPUs that the system grants this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 def cores() -> int:
-    """CPUs that kernels use: those available, at most OMP_NUM_THREADS if that is set."""
+    """CPUs that kernels use: those available, at most OMP_NUM_THREADS if that is
+    set.
+    """
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(available_cpus(), int(limit)) if limit.isdigit() and int(limit) else available_cpus()
+    return (
+        min(available_cpus(), int(limit))
+        if limit.isdigit() and int(limit)
+        else available_cpus()
+    )
 
 
-def on_all_cores(function: Callable[[T], R], items: Iterable[T], *, parallel: bool = True) -> list[R]:
-    """The results of a function that releases the GIL, in the order of the items, with one BLAS thread per call."""
+def on_all_cores(
+    function: Callable[[T], R], items: Iterable[T], *, parallel: bool = True
+) -> list[R]:
+    """The results of a function that releases the GIL, in the order of the items, with
+    one BLAS thread per call.
+    """
     threads, inputs = cores(), list(items)
     with one_blas_thread():
         if threads == 1 or len(inputs) < 2 or not parallel:
@@ -52,27 +78,43 @@ def on_all_cores(function: Callable[[T], R], items: Iterable[T], *, parallel: bo
             return list(pool.map(function, inputs))
 
 
-def sum_on_all_cores(function: Callable[[T], Any], items: Sequence[T], *, total: Any = 0, parallel: bool = True) -> Any:
-    """`total` plus all results, added in the order of the items; few results are in memory at a time."""
+def sum_on_all_cores(
+    function: Callable[[T], Any],
+    items: Sequence[T],
+    *,
+    total: Any = 0,
+    parallel: bool = True,
+) -> Any:
+    """`total` plus all results, added in the order of the items; few results are in
+    memory at a time.
+    """
     for start in range(0, len(items), MAX_HELD_RESULTS):
-        for result in on_all_cores(function, items[start : start + MAX_HELD_RESULTS], parallel=parallel):
+        for result in on_all_cores(
+            function, items[start : start + MAX_HELD_RESULTS], parallel=parallel
+        ):
             total += result
     return total
 
 
 def blocks(count: int, step: int) -> list[slice]:
-    """Consecutive slices of `step` rows that cover `count` rows; the last may reach beyond."""
+    """Consecutive slices of `step` rows that cover `count` rows; the last may reach
+    beyond.
+    """
     return [slice(start, start + step) for start in range(0, count, step)]
 
 
 @cache
 def _controller(with_scipy: bool) -> ThreadpoolController:
-    """The BLAS libraries that are loaded: NumPy's and, once that is imported, SciPy's."""
+    """The BLAS libraries that are loaded: NumPy's and, once that is imported,
+    SciPy's.
+    """
     return ThreadpoolController()
 
 
 class _OneBlasThread(ContextDecorator):
-    """Limits BLAS to one thread while at least one caller is inside: the first sets the limit, the last lifts it."""
+    """Limits BLAS to one thread while at least one caller is inside: the first sets the
+    limit, the last lifts it.
+    """
 
     def __init__(self) -> None:
         self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
@@ -99,12 +141,16 @@ _blas_limit = _OneBlasThread()
 
 
 def one_blas_thread() -> _OneBlasThread:
-    """Limit BLAS to one thread, because rounding may depend on the number of threads. Nesting it costs nothing."""
+    """Limit BLAS to one thread, because rounding may depend on the number of threads.
+    Nesting it costs nothing.
+    """
     return _blas_limit
 
 
 def load_scipy_blas() -> None:
-    """Import `scipy.linalg`, which loads another BLAS; if BLAS is limited to one thread now, limit that one too."""
+    """Import `scipy.linalg`, which loads another BLAS; if BLAS is limited to one thread
+    now, limit that one too.
+    """
     if "scipy.linalg" not in sys.modules:
         with _blas_limit.lock:
             import_module("scipy.linalg")
@@ -114,7 +160,9 @@ def load_scipy_blas() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread for BLAS and kernels, here and in processes started in the block, which also keep freed memory."""
+    """Use one thread for BLAS and kernels, here and in processes started in the block,
+    which also keep freed memory.
+    """
     settings = ONE_THREAD | MALLOC_SETTINGS
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(MALLOC_SETTINGS | before | ONE_THREAD)
@@ -128,6 +176,8 @@ def one_thread() -> Iterator[None]:
 
 
 def limit_permanently() -> None:
-    """Limit BLAS to one thread for the life of this process; libraries loaded later read it from the environment."""
+    """Limit BLAS to one thread for the life of this process; libraries loaded later
+    read it from the environment.
+    """
     threadpool_limits(1)
     _blas_limit.__enter__()

@@ -1,4 +1,6 @@
-"""k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64 products and sums."""
+"""k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64
+products and sums.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,7 +18,8 @@ from imprint.kernels.lloyd import ClusterRows, trials
 from imprint.kernels.rows import column_means
 
 MAX_GRAM_ROWS = 2048  # whose Gram matrix is held in memory
-MIN_GRAM_CLUSTERS = 1 / 32  # over all problems, per row; with fewer, the Gram matrix takes longer than it saves
+# over all problems, per row; with fewer, the Gram matrix takes longer than it saves
+MIN_GRAM_CLUSTERS = 1 / 32
 
 
 class KMeansResult(NamedTuple):
@@ -31,7 +34,9 @@ class KMeansResult(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One of many clusterings: the index of its rows, the number of clusters, the seed of the random numbers."""
+    """One of many clusterings: the index of its rows, the number of clusters, the seed
+    of the random numbers.
+    """
 
     rows: int
     k: int
@@ -39,12 +44,19 @@ class Problem(NamedTuple):
 
 
 def kmeans(
-    X: Array, k: int, rng: np.random.Generator, *, mass: Array | None = None, max_iter: int = 300, tol: float = 1e-4
+    X: Array,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    mass: Array | None = None,
+    max_iter: int = 300,
+    tol: float = 1e-4,
 ) -> KMeansResult:
     """Partition the rows into at most `k` clusters of small squared distance.
 
-    Centres are means weighted by `mass`. The iteration ends as scikit-learn's does: when no row changes its cluster,
-    or when the squared shift of the centres is at most `tol` times the mean variance of the columns.
+    Centres are means weighted by `mass`. The iteration ends as scikit-learn's does:
+    when no row changes its cluster, or when the squared shift of the centres is at most
+    `tol` times the mean variance of the columns.
     """
     return kmeans_many([X], [Problem(0, k, rng)], [mass], max_iter=max_iter, tol=tol)[0]
 
@@ -57,12 +69,14 @@ def kmeans_many(
     max_iter: int = 300,
     tol: float = 1e-4,
 ) -> list[KMeansResult]:
-    """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
+    """Solve several problems at once on all cores; each result equals that of `kmeans`
+    alone, bit for bit.
 
-    `masses` are the weights of the rows of each data set, by default 1. Problems of the same rows share norms and
-    sketches or, where the rows are few, their Gram matrix. Those of the same seed also share the seeding, which for a
-    smaller `k` is a prefix of that for a larger one. Rows on a GPU are clustered there, float32 ones without masses by
-    Triton programs; other tensors are clustered as arrays.
+    `masses` are the weights of the rows of each data set, by default 1. Problems of the
+    same rows share norms and sketches or, where the rows are few, their Gram matrix.
+    Those of the same seed also share the seeding, which for a smaller `k` is a prefix
+    of that for a larger one. Rows on a GPU are clustered there, float32 ones without
+    masses by Triton programs; other tensors are clustered as arrays.
     """
     if max_iter < 1:
         raise ParameterError(f"kmeans(max_iter={max_iter}): max_iter must be int >= 1.")
@@ -71,26 +85,44 @@ def kmeans_many(
         if k < 1:
             raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
         clusters[i] += k if 1 < k < len(rows[i]) else 0
-    is_plain = on_gpu(rows[0]) and dtype_name(rows[0]) == "float32" and all(mass is None for mass in masses)
+    is_plain = (
+        on_gpu(rows[0])
+        and dtype_name(rows[0]) == "float32"
+        and all(mass is None for mass in masses)
+    )
     if is_plain and find_spec("triton") is not None:
         from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
 
         return in_triton(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
-    data = {i: _Data(X, mass, tol, clusters[i]) for i, (X, mass) in enumerate(zip_longest(rows, masses))}
+    data = {
+        i: _Data(X, mass, tol, clusters[i])
+        for i, (X, mass) in enumerate(zip_longest(rows, masses))
+    }
     trivial = cache(lambda i, k: data[i].trivial(k))
     results: dict[int, KMeansResult] = {}
-    groups: dict[int, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))  # by rows and by seeding
+    # by rows and by seeding
+    groups: dict[int, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
 
     def solve(i: int) -> None:
         shared = data.pop(i)  # so that the Gram matrix is freed
         for group in groups[i].values():
-            largest = max((problems[index] for index in group), key=lambda problem: problem.k)
-            chosen = shared.rows(largest.k).seed(largest.k, np.random.default_rng(largest.seed))
-            results.update({index: shared.cluster(chosen[: problems[index].k], max_iter) for index in group})
+            largest = max(
+                (problems[index] for index in group), key=lambda problem: problem.k
+            )
+            chosen = shared.rows(largest.k).seed(
+                largest.k, np.random.default_rng(largest.seed)
+            )
+            results.update(
+                {
+                    index: shared.cluster(chosen[: problems[index].k], max_iter)
+                    for index in group
+                }
+            )
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
-            if k == 1 or k >= len(rows[i]):  # thousands of small classes are not worth a thread each
+            # thousands of small classes are not worth a thread each
+            if k == 1 or k >= len(rows[i]):
                 results[index] = trivial(i, k)
             else:
                 groups[i][seed, trials(k), data[i].is_compiled(k)].append(index)
@@ -101,15 +133,25 @@ def kmeans_many(
 class _Data:
     """The rows of one data set, in the forms that its problems share."""
 
-    def __init__(self, X: Any, mass: Array | None, tol: float, clusters: int = 0) -> None:
+    def __init__(
+        self, X: Any, mass: Array | None, tol: float, clusters: int = 0
+    ) -> None:
         self.X = X if on_gpu(X) else np.ascontiguousarray(to_numpy(X))
         self.mass = mass
-        self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
+        self.weight = (
+            np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
+        )
         if not self.weight.sum() > 0:
-            raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
+            raise ParameterError(
+                "kmeans(mass=...): at least one row must have a positive mass."
+            )
         self.tol = tol
-        self.is_moderate = not is_torch(self.X) and 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares_products = len(X) <= MAX_GRAM_ROWS and MIN_GRAM_CLUSTERS * len(X) <= clusters
+        self.is_moderate = (
+            not is_torch(self.X) and 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
+        )
+        self.shares_products = (
+            len(X) <= MAX_GRAM_ROWS and MIN_GRAM_CLUSTERS * len(X) <= clusters
+        )
         self._uncompiled = ClusterRows(self.X, self.weight)
 
     def is_compiled(self, k: int) -> bool:
@@ -129,21 +171,31 @@ class _Data:
     def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
         """Lloyd's iteration from chosen rows."""
         rows = self.rows(len(chosen))
-        return self._result(rows, *rows.lloyd(chosen, self.tol * rows.spread / self.X.shape[1], max_iter))
+        return self._result(
+            rows,
+            *rows.lloyd(chosen, self.tol * rows.spread / self.X.shape[1], max_iter),
+        )
 
     def trivial(self, k: int) -> KMeansResult:
-        """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
+        """One cluster, or every distinct row of positive mass a cluster, in order of
+        appearance.
+        """
         if k == 1:
             centres = column_means(self.X, self.mass)[None].astype(dtype_name(self.X))
             labels = np.zeros(len(self.X), dtype=int)
         else:
             clusters: dict[bytes, int] = {}
             X = to_numpy(self.X)
-            labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in X + 0])  # -0 becomes 0
+            # -0 becomes 0
+            labels = np.array(
+                [clusters.setdefault(row.tobytes(), len(clusters)) for row in X + 0]
+            )
             centres = X[np.unique(labels, return_index=True)[1]]
         return self._result(self.rows(len(centres)), centres, labels, 1)
 
-    def _result(self, rows: ClusterRows, centres: Array, labels: Array, iterations: int) -> KMeansResult:
+    def _result(
+        self, rows: ClusterRows, centres: Array, labels: Array, iterations: int
+    ) -> KMeansResult:
         """The result without clusters that have no mass."""
         mass = np.bincount(labels, self.weight, minlength=len(centres))
         if not mass.all():
@@ -151,4 +203,11 @@ class _Data:
             labels = rows.nearest(centres)
         squares = self.weight * rows.distances(centres, labels)
         spread = np.bincount(labels, squares, minlength=len(mass)) / mass
-        return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(squares.sum()), iterations)
+        return KMeansResult(
+            centres,
+            labels.astype(np.intp),
+            mass,
+            spread,
+            float(squares.sum()),
+            iterations,
+        )

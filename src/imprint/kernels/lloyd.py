@@ -1,4 +1,6 @@
-"""Greedy k-means++ and Lloyd's iteration in NumPy; `kernels.compiled.kmeans` computes the same in compiled loops."""
+"""Greedy k-means++ and Lloyd's iteration in NumPy; `kernels.compiled.kmeans` computes
+the same in compiled loops.
+"""
 
 from functools import cached_property
 from typing import Any
@@ -17,7 +19,8 @@ def trials(k: int) -> int:
 class ClusterRows:
     """The rows of one data set, clustered by whole matrix products in float64.
 
-    Rows may be a torch tensor; what grows with their width is then computed on its device. Results are NumPy arrays.
+    Rows may be a torch tensor; what grows with their width is then computed on its
+    device. Results are NumPy arrays.
     """
 
     def __init__(self, X: Any, weight: Array) -> None:
@@ -30,20 +33,27 @@ class ClusterRows:
     @cached_property
     def spread(self) -> float:
         """Mean squared distance to the mean."""
-        return float(namespace(self._float64).var(self._float64, axis=0, correction=0).sum())
+        return float(
+            namespace(self._float64).var(self._float64, axis=0, correction=0).sum()
+        )
 
     def seed(self, k: int, rng: np.random.Generator) -> Array:
-        """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  # (k',) indices of rows
+        """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  #
+        (k',) indices of rows
 
-        Each is the best of a few rows, drawn by squared distance. There are fewer than `k` if every row coincides with
-        a chosen one. For the same number of trials the rows for a smaller `k` are a prefix.
+        Each is the best of a few rows, drawn by squared distance. There are fewer than
+        `k` if every row coincides with a chosen one. For the same number of trials the
+        rows for a smaller `k` are a prefix.
         """
         first = rng.choice(len(self.weight), size=1, p=self.weight / self.weight.sum())
         return self.choose(first, rng.uniform(size=(k - 1, trials(k))))
 
     def choose(self, first: Array, uniform: Array) -> Array:
         """Seeds from the first one and the random numbers for the others."""
-        chosen, closest = first, self.nearer(first, np.full(len(self.weight), np.inf))[0]
+        chosen, closest = (
+            first,
+            self.nearer(first, np.full(len(self.weight), np.inf))[0],
+        )
         for numbers in uniform:
             cumulated = np.cumsum(self.weight * closest)
             if not cumulated[-1] > 0:
@@ -56,26 +66,49 @@ class ClusterRows:
         return chosen
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
-        return np.minimum(closest, to_numpy(_squared_distances(rows_at(self._float64, candidates), self._float64)))
+        """The minimum of `closest` and the squared distances of all rows to each
+        candidate row.  # (t, n) float64
+        """
+        return np.minimum(
+            closest,
+            to_numpy(
+                _squared_distances(rows_at(self._float64, candidates), self._float64)
+            ),
+        )
 
     def nearest(self, centres: Array) -> Array:
         """The nearest centre of every row, the first on a tie.  # (n,)"""
         C = like(centres.astype(np.float64), self._float64)
-        return np.asarray(to_numpy((squared_norms(C) / 2 - self._float64 @ C.T).argmin(axis=1)).astype(np.int32))
+        return np.asarray(
+            to_numpy(
+                (squared_norms(C) / 2 - self._float64 @ C.T).argmin(axis=1)
+            ).astype(np.int32)
+        )
 
     def distances(self, centres: Array, labels: Array) -> Array:
         """Squared distance of every row to its centre.  # (n,) float64"""
-        return np.asarray(to_numpy(squared_norms(self._float64 - rows_at(like(centres, self._float64), labels))))
+        return np.asarray(
+            to_numpy(
+                squared_norms(
+                    self._float64 - rows_at(like(centres, self._float64), labels)
+                )
+            )
+        )
 
-    def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
+    def lloyd(
+        self, chosen: Array, limit: float, max_iter: int
+    ) -> tuple[Array, Array, int]:
         """Centres, labels and the number of iterations from the chosen rows on.
 
-        The iteration ends when no row moves or when the squared shift of the centres is within the limit.
+        The iteration ends when no row moves or when the squared shift of the centres is
+        within the limit.
         """
         centres = to_numpy(rows_at(self.X, chosen))
         labels, iteration = self.nearest(centres), 0
-        clusters, weight = (like(part, self.X) for part in (np.arange(len(centres))[:, None], self.weight))
+        clusters, weight = (
+            like(part, self.X)
+            for part in (np.arange(len(centres))[:, None], self.weight)
+        )
         while True:
             iteration += 1
             masses = (like(labels, self.X) == clusters) * weight  # (k, n)
@@ -90,11 +123,15 @@ class ClusterRows:
             if np.array_equal(labels, previous):
                 return centres, labels, iteration + 1
 
-    def means(self, sums: Array, total: Array, members: Array, centres: Array, labels: Array) -> Array:
-        """The mean of every cluster, in the type of the data, from the sum, mass and number of its rows.
+    def means(
+        self, sums: Array, total: Array, members: Array, centres: Array, labels: Array
+    ) -> Array:
+        """The mean of every cluster, in the type of the data, from the sum, mass and
+        number of its rows.
 
-        Rows without mass do not count as members. Each empty cluster takes one of the rows that are farthest from their
-        centres; if no row is away from its centre, the empty cluster's centre stays as it was.
+        Rows without mass do not count as members. Each empty cluster takes one of the
+        rows that are farthest from their centres; if no row is away from its centre,
+        the empty cluster's centre stays as it was.
         """
         empty = np.flatnonzero(members == 0)
         if len(empty):
@@ -109,13 +146,17 @@ class ClusterRows:
                 total[old] = total[old] - self.weight[i] if members[old] else 0
                 sums[j], total[j] = part, self.weight[i]
         filled = total[:, None] > 0
-        return np.divide(sums, total[:, None], out=centres.astype(np.float64), where=filled).astype(centres.dtype)
+        return np.divide(
+            sums, total[:, None], out=centres.astype(np.float64), where=filled
+        ).astype(centres.dtype)
 
 
 def _squared_distances(A: Any, B: Any) -> Any:
     """Squared distances of rows, by differences.  # (a, b)"""
     if is_torch(B):
-        return namespace(B).cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+        return (
+            namespace(B).cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+        )
     from scipy.spatial.distance import cdist
 
     return cdist(A, B, "sqeuclidean")

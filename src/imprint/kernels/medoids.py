@@ -1,4 +1,6 @@
-"""Rows that represent others under the Euclidean distance: k-medoids (FasterPAM, alternating) and farthest points."""
+"""Rows that represent others under the Euclidean distance: k-medoids (FasterPAM,
+alternating) and farthest points.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,12 +13,17 @@ from imprint.kernels.rows import recompute_close, squared_distances, squared_nor
 
 MAX_STORED_BYTES = 256 * 2**20  # of distances between all rows
 BLOCK_ROWS = 256  # rows whose distances are computed together
-CLOSE_SHARE = 1e-3  # of the squared lengths; squared distances up to that are computed again, from differences
-SQUARE_RANGE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
+# of the squared lengths; squared distances up to that are computed again, from
+# differences
+CLOSE_SHARE = 1e-3
+# squared lengths between which products of float32 neither overflow nor underflow
+SQUARE_RANGE = 1e-30, 1e30
 
 
 class Medoids(NamedTuple):
-    """The rows chosen as medoids, and for every row its nearest medoid and the distance to it."""
+    """The rows chosen as medoids, and for every row its nearest medoid and the distance
+    to it.
+    """
 
     rows: Array  # (k',) indices
     labels: Array  # (n,) indices into `rows`
@@ -26,11 +33,14 @@ class Medoids(NamedTuple):
 class Pairwise:
     """Euclidean distances between all rows in float32; use it with one thread of BLAS.
 
-    They are stored if they fit into `memory` bytes, else computed again whenever they are needed.
+    They are stored if they fit into `memory` bytes, else computed again whenever they
+    are needed.
     """
 
     def __init__(self, X: Array, memory: int = MAX_STORED_BYTES) -> None:
-        self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
+        self.X = np.ascontiguousarray(
+            X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        )
         self.norms = squared_norms(self.X)
         if not SQUARE_RANGE[0] < self.norms.max() < SQUARE_RANGE[1]:
             self.X = self.X.astype(np.float64)
@@ -40,7 +50,8 @@ class Pairwise:
     def _all(self) -> Array:
         n = len(self.X)
         stored = np.empty((n, n), dtype=np.float32)
-        height = -(-n // (16 * -(-n // BLOCK_ROWS))) * 16  # blocks of one size, whole vectors
+        # blocks of one size, whole vectors
+        height = -(-n // (16 * -(-n // BLOCK_ROWS))) * 16
 
         def fill(start: int) -> None:
             stop = min(start + height, n)
@@ -59,22 +70,36 @@ class Pairwise:
 
     def within(self, rows: Array) -> Array:
         """Distances of some rows to one another.  # (r, r)"""
-        return self.stored[np.ix_(rows, rows)] if self.stored is not None else self._between(rows, rows)
+        return (
+            self.stored[np.ix_(rows, rows)]
+            if self.stored is not None
+            else self._between(rows, rows)
+        )
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
-        """The index of the first row of a block, and the distances of the block to all rows."""
+        """The index of the first row of a block, and the distances of the block to all
+        rows.
+        """
         for rows in cpu.blocks(len(self.X), BLOCK_ROWS):
-            yield rows.start, (self._between(rows, slice(None)) if self.stored is None else self.stored[rows])
+            yield (
+                rows.start,
+                (
+                    self._between(rows, slice(None))
+                    if self.stored is None
+                    else self.stored[rows]
+                ),
+            )
 
     def totals(self, weight: Array) -> Array:
         """Weighted sum of the distances of every row."""
         return np.concatenate([block @ weight for _, block in self.blocks()])
 
     def _between(self, rows: Array | slice, columns: Array | slice) -> Array:
-        """Distances by one product in the data's type and float64 lengths; of close pairs by differences in float64.
+        """Distances by one product in the data's type and float64 lengths; of close
+        pairs by differences in float64.
 
-        Two rows must be as far from each other in both directions: in a cluster of two the present medoid stays only
-        because both cost the same.
+        Two rows must be as far from each other in both directions: in a cluster of two
+        the present medoid stays only because both cost the same.
         """
         left, right = self.X[rows], self.X[columns]
         squares = self.norms[rows, None] + self.norms[columns]
@@ -84,8 +109,11 @@ class Pairwise:
         return np.sqrt(squares, out=squares).astype(np.float32)
 
 
-def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> Medoids:
-    """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
+def fasterpam(
+    pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array
+) -> Medoids:
+    """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw,
+    2021).
 
     Run it with BLAS limited to one thread.
     """
@@ -95,7 +123,11 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     medoids = rng.choice(n, size=min(k, n), replace=False)
     if len(medoids) == n:
         return _result(pairs, medoids)
-    M, labels, two_nearest = pairs.rows(medoids), np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.float32)
+    M, labels, two_nearest = (
+        pairs.rows(medoids),
+        np.empty(n, dtype=np.int32),
+        np.empty((2, n), dtype=np.float32),
+    )
     swap, rank = _eager_swaps, _rank
     if pairs.is_compiled:
         from imprint.kernels.compiled import pam
@@ -104,7 +136,9 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     rank(M, labels, two_nearest)
     idle = 0
     while idle < n:  # until a whole round changes nothing
-        for start, block in pairs.blocks() if pairs.stored is None else [(0, pairs.stored)]:
+        for start, block in (
+            pairs.blocks() if pairs.stored is None else [(0, pairs.stored)]
+        ):
             idle = swap(block, start, weight, M, medoids, labels, two_nearest, idle)
             if idle >= n:
                 break
@@ -112,14 +146,25 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
 
 
 def _rank(M: Array, labels: Array, two_nearest: Array) -> None:
-    """The nearest medoid of every row, the first on a tie, and the distances to it and to the second.  # M: (k, n)"""
+    """The nearest medoid of every row, the first on a tie, and the distances to it and
+    to the second.  # M: (k, n)
+    """
     labels[:], two_nearest[:] = np.argmin(M, axis=0), np.partition(M, 1, axis=0)[:2]
 
 
 def _eager_swaps(
-    distances: Array, start: int, weight: Array, M: Array, medoids: Array, labels: Array, two_nearest: Array, idle: int
+    distances: Array,
+    start: int,
+    weight: Array,
+    M: Array,
+    medoids: Array,
+    labels: Array,
+    two_nearest: Array,
+    idle: int,
 ) -> int:
-    """Make each row from `start` on a medoid if that lowers the cost; returns the rows tried since the last swap."""
+    """Make each row from `start` on a medoid if that lowers the cost; returns the rows
+    tried since the last swap.
+    """
     for row, new in enumerate(distances.astype(np.float64), start):
         if idle >= len(weight):
             break
@@ -137,11 +182,18 @@ def _eager_swaps(
 
 
 def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Medoids:
-    """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows."""
+    """Assign rows to medoids and medoids to clusters in turn, from the `k` most central
+    rows.
+    """
     medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
     for _ in range(max_iter):
         labels = np.argmin(pairs.rows(medoids), axis=0)
-        best = np.array([_centre(pairs, weight, labels == j, medoid) for j, medoid in enumerate(medoids)])
+        best = np.array(
+            [
+                _centre(pairs, weight, labels == j, medoid)
+                for j, medoid in enumerate(medoids)
+            ]
+        )
         if np.array_equal(best, medoids):
             break
         medoids = best
@@ -149,13 +201,19 @@ def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Me
 
 
 def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
-    """The member with the smallest total distance to the others; on a tie the present medoid."""
+    """The member with the smallest total distance to the others; on a tie the present
+    medoid.
+    """
     rows = np.flatnonzero(members)
     if not len(rows):
         return medoid
     costs = pairs.within(rows) @ weight[rows]
     best = int(np.argmin(costs))
-    return int(rows[best]) if costs[best] < costs[rows == medoid].min(initial=np.inf) else medoid
+    return (
+        int(rows[best])
+        if costs[best] < costs[rows == medoid].min(initial=np.inf)
+        else medoid
+    )
 
 
 def _result(pairs: Pairwise, medoids: Array) -> Medoids:
@@ -172,9 +230,11 @@ def _clusters(medoids: Array, labels: Array, distances: Array) -> Medoids:
 
 
 def farthest_points(X: Array, k: int, first: int) -> Array:
-    """Start with row `first` and repeatedly choose the row that is farthest from all chosen ones.  # (min(k, n),)
+    """Start with row `first` and repeatedly choose the row that is farthest from all
+    chosen ones.  # (min(k, n),)
 
-    No row is chosen twice; on a tie the first row is. The rows for a smaller `k` are a prefix.
+    No row is chosen twice; on a tie the first row is. The rows for a smaller `k` are a
+    prefix.
     """
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)

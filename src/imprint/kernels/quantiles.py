@@ -11,7 +11,9 @@ BLOCK_ROWS = 128  # ranked at a time; they stay in the cache
 
 
 def ranks(X: Array) -> Array:
-    """The rank of every value within its row, 0 for the smallest; equal values keep their order.  # (n, d)"""
+    """The rank of every value within its row, 0 for the smallest; equal values keep
+    their order.  # (n, d)
+    """
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
     positions = np.arange(X.shape[1], dtype=out.dtype)
     for block in cpu.blocks(len(X), BLOCK_ROWS):
@@ -21,18 +23,24 @@ def ranks(X: Array) -> Array:
 
 
 def quantiles(values: Array, levels: Array) -> Array:
-    """Linearly interpolated quantiles of ascending values: the numbers of `numpy.quantile`."""
+    """Linearly interpolated quantiles of ascending values: the numbers of
+    `numpy.quantile`.
+    """
     position = levels * (len(values) - 1)
     low = position.astype(np.intp)
     below, above = values[low], values[np.minimum(low + 1, len(values) - 1)]
     share, step = position - low, above - below
-    return np.asarray(np.where(share < 0.5, below + step * share, above - step * (1 - share)))
+    return np.asarray(
+        np.where(share < 0.5, below + step * share, above - step * (1 - share))
+    )
 
 
 def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
-    """The quantiles to which each further set of rows is matched, given all sets before it.  # (len(sizes), d)
+    """The quantiles to which each further set of rows is matched, given all sets before
+    it.  # (len(sizes), d)
 
-    A matched row has these d values, in some order, so that only the sizes of the sets matter.
+    A matched row has these d values, in some order, so that only the sizes of the sets
+    matter.
     """
     d = first.shape[1]
     levels = (np.arange(d) + 0.5) / d
@@ -43,7 +51,9 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
 
         space = np.concatenate([pool, np.empty_like(targets, shape=targets.size)])
         counts = np.ones(len(space), dtype=np.int64)
-        deciding.successive_targets(space, counts, len(pool), np.array(sizes, dtype=np.int64), levels, targets)
+        deciding.successive_targets(
+            space, counts, len(pool), np.array(sizes, dtype=np.int64), levels, targets
+        )
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)
@@ -53,7 +63,9 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
 
 
 def _order(X: Array) -> Array:
-    """The stable order of every row; float32 values are sorted with their columns as integers (twice as fast)."""
+    """The stable order of every row; float32 values are sorted with their columns as
+    integers (twice as fast).
+    """
     if X.dtype != np.float32:
         return np.argsort(X, axis=1, kind="stable")
     bits = (X + np.float32(0)).view(np.int32)  # adding zero makes -0.0 equal to 0.0

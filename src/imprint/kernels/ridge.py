@@ -5,24 +5,35 @@ from collections.abc import Sequence
 import numpy as np
 
 from imprint.core.arrays import Array, State
-from imprint.kernels.cpu import blocks, load_scipy_blas, one_blas_thread, sum_on_all_cores
+from imprint.kernels.cpu import (
+    blocks,
+    load_scipy_blas,
+    one_blas_thread,
+    sum_on_all_cores,
+)
 
 BLOCK_ROWS = 2048  # multiplied at a time in the data's type
 
 
 def gram(X: Array) -> Array:
-    """Sum of the outer products of the rows: blocks in the data's type, their sum in float64.  # (d, d)"""
+    """Sum of the outer products of the rows: blocks in the data's type, their sum in
+    float64.  # (d, d)
+    """
 
     def product(rows: slice) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(X[rows].T @ X[rows])
 
     total = np.zeros((X.shape[1], X.shape[1]))
-    return np.asarray(sum_on_all_cores(product, blocks(len(X), BLOCK_ROWS), total=total))
+    return np.asarray(
+        sum_on_all_cores(product, blocks(len(X), BLOCK_ROWS), total=total)
+    )
 
 
 def moments(X: Array) -> State:
-    """The sum of outer products of the rows, or the rows themselves if they take less memory."""
+    """The sum of outer products of the rows, or the rows themselves if they take less
+    memory.
+    """
     n, d = X.shape
     if n * X.itemsize <= (d + 1) / 2 * 8:
         return {"data": X.copy()}
@@ -40,7 +51,8 @@ def total_gram(states: Sequence[State]) -> Array:
     """The sum over classes, in the order given.  # (d, d) float64"""
     parts = (gram(s["data"]) if "data" in s else unpack(s["gram"]) for s in states)
     total = next(parts).copy()
-    with np.errstate(invalid="ignore"):  # sums that overflowed; `solve_ridge` refuses them
+    # sums that overflowed; `solve_ridge` refuses them
+    with np.errstate(invalid="ignore"):
         for part in parts:
             total += part
     return total
@@ -62,7 +74,8 @@ def unpack(packed: Array) -> Array:
 
 
 def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
-    """Rows w with (G + reg I) w = m for the rows m of M; None if G + reg I is not positive definite in float64.
+    """Rows w with (G + reg I) w = m for the rows m of M; None if G + reg I is not
+    positive definite in float64.
 
     The result does not depend on how many threads BLAS may use.
     """
@@ -75,6 +88,10 @@ def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
 
     try:
         with one_blas_thread():
-            return np.asarray(linalg.cho_solve(linalg.cho_factor(A, lower=True, overwrite_a=True), M.T).T)
+            return np.asarray(
+                linalg.cho_solve(
+                    linalg.cho_factor(A, lower=True, overwrite_a=True), M.T
+                ).T
+            )
     except np.linalg.LinAlgError:
         return None

@@ -1,6 +1,8 @@
-"""Row-wise and column-wise sums of arrays and tensors: float64 sums, without a float64 copy of all float32 rows.
+"""Row-wise and column-wise sums of arrays and tensors: float64 sums, without a float64
+copy of all float32 rows.
 
-Rows on a GPU are summed there. One number per column comes back as a NumPy array, and so do distances and products.
+Rows on a GPU are summed there. One number per column comes back as a NumPy array, and
+so do distances and products.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,13 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, cast_like, concatenate, is_torch, like, namespace, to_numpy
+from imprint.core.arrays import (
+    Array,
+    cast_like,
+    concatenate,
+    is_torch,
+    like,
+    namespace,
+    to_numpy,
+)
 from imprint.kernels.cpu import blocks
 
 BLOCK_ROWS = 1024  # converted to float64 at a time
 BLOCK_PAIRS = 4096  # whose differences are in memory at a time
 DEVICE_BLOCK_ROWS = 65536  # rows or pairs at a time on a GPU
-CLOSE_SHARE = 1e-2  # of the squared lengths; squared distances up to that are computed again, from differences
+# of the squared lengths; squared distances up to that are computed again, from
+# differences
+CLOSE_SHARE = 1e-2
 
 
 def double(X: Any) -> Any:
@@ -25,7 +37,9 @@ def double(X: Any) -> Any:
 
 @contextmanager
 def exact_products(x: Any) -> Iterator[None]:
-    """In the block, products of tensors have full float32 precision, whatever precision the caller has set."""
+    """In the block, products of tensors have full float32 precision, whatever precision
+    the caller has set.
+    """
     if not is_torch(x):
         yield
         return
@@ -64,8 +78,11 @@ def squared_distances(X: Any, centre: Array) -> Array:
 
 
 def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
-    """Compute squared distances up to their limits again, in place, from differences, which do not cancel.  # (q, p)"""
-    close = namespace(squares).argwhere((squares <= limits).ravel())[:, 0]  # a search in one axis takes half the time
+    """Compute squared distances up to their limits again, in place, from differences,
+    which do not cancel.  # (q, p)
+    """
+    # a search in one axis takes half the time
+    close = namespace(squares).argwhere((squares <= limits).ravel())[:, 0]
     step = DEVICE_BLOCK_ROWS if is_torch(Q) else BLOCK_PAIRS
     for block in blocks(len(close), step):
         q, w = close[block] // len(W), close[block] % len(W)
@@ -75,51 +92,77 @@ def recompute_close(squares: Any, limits: Any, Q: Any, W: Any) -> None:
 def products(X: Any, v: Array) -> Array:
     """Inner product of every row with one vector.  # (n,) float64"""
     vector = like(v, X)
-    return np.asarray(to_numpy(_by_blocks(X, lambda rows: namespace(X).einsum("ij,j->i", rows, vector))))
+    return np.asarray(
+        to_numpy(
+            _by_blocks(X, lambda rows: namespace(X).einsum("ij,j->i", rows, vector))
+        )
+    )
 
 
 def column_sums(X: Any, weight: Array | None = None) -> Array:
     """Sum of all rows, each times its weight.  # (d,) float64"""
-    return np.asarray(to_numpy(_column_sums(X, None if weight is None else like(weight, X))))
+    return np.asarray(
+        to_numpy(_column_sums(X, None if weight is None else like(weight, X)))
+    )
 
 
 def _column_sums(X: Any, mass: Any) -> Any:
     if mass is None:
         return X.sum(0, dtype=namespace(X).float64)
-    return X.double().T @ mass.double() if is_torch(X) else np.einsum("i,ij->j", mass, X, dtype=np.float64)
+    return (
+        X.double().T @ mass.double()
+        if is_torch(X)
+        else np.einsum("i,ij->j", mass, X, dtype=np.float64)
+    )
 
 
 def column_means(X: Any, weight: Array | None = None) -> Array:
     """Weighted mean of all rows.  # (d,) float64"""
-    return column_sums(X, weight) / (len(X) if weight is None else weight.sum(dtype=np.float64))
+    return column_sums(X, weight) / (
+        len(X) if weight is None else weight.sum(dtype=np.float64)
+    )
 
 
 def weighted_rows(X: Array, weight: Array | None) -> Array:
-    """Rows times the square root of their weights; their outer products are weighted.  # (n, d)"""
-    return X if weight is None else np.asarray(X * np.sqrt(weight).astype(X.dtype)[:, None])
+    """Rows times the square root of their weights; their outer products are weighted.
+    # (n, d)
+    """
+    return (
+        X
+        if weight is None
+        else np.asarray(X * np.sqrt(weight).astype(X.dtype)[:, None])
+    )
 
 
 def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, float]:
-    """Mean of all rows, sum of their squared distances from it, and their number; a row counts as its weight.
+    """Mean of all rows, sum of their squared distances from it, and their number; a row
+    counts as its weight.
 
-    Rows are centred at an approximate mean, and the rounding of that mean is corrected, so that a large common offset
-    loses no digits. A GPU copies its sums to the host once.  # (d,) float64
+    Rows are centred at an approximate mean, and the rounding of that mean is corrected,
+    so that a large common offset loses no digits. A GPU copies its sums to the host
+    once.  # (d,) float64
     """
     count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
-    mass = like(np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X)
+    mass = like(
+        np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X
+    )
     centre = _column_sums(X, None if weight is None else mass) / count
     total, squares = centre * 0, centre[:1] * 0
     for rows in _blocks(X):
         centred = double(X[rows]) - centre
         total += mass[rows] @ centred
         squares += mass[rows] @ _squares(centred)
-    centre, total, squares = np.split(to_numpy(concatenate([centre, total, squares])), [X.shape[1], 2 * X.shape[1]])
+    centre, total, squares = np.split(
+        to_numpy(concatenate([centre, total, squares])), [X.shape[1], 2 * X.shape[1]]
+    )
     shift = total / count
     return centre + shift, max(float(squares[0] - total @ shift), 0.0), count
 
 
 def lengths(X: Array) -> Array | None:
-    """The lengths of rows, 1 for a zero row; None if some are too large or too small to be squared.  # (n,)"""
+    """The lengths of rows, 1 for a zero row; None if some are too large or too small to
+    be squared.  # (n,)
+    """
     length = np.sqrt(squared_norms(X))
     zero = np.flatnonzero(length == 0)
     length[zero[~X[zero].any(axis=1)]] = 1
@@ -129,7 +172,8 @@ def lengths(X: Array) -> Array | None:
 def unit_rows(X: Any) -> Any:
     """Every row divided by its length; a zero row stays zero.
 
-    Rows too large or too small to be squared are first scaled by their largest entry; on a GPU all are.
+    Rows too large or too small to be squared are first scaled by their largest entry;
+    on a GPU all are.
     """
     if is_torch(X):
         return _unit_rows_by_peak(X)

@@ -1,26 +1,38 @@
-"""Scores of classes by their best or nearest proxies, scores as probabilities, and counts of decisions by scores."""
+"""Scores of classes by their best or nearest proxies, scores as probabilities, and
+counts of decisions by scores.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array, cast_like, concatenate, dtype_name, is_torch, like, namespace
+from imprint.core.arrays import (
+    Array,
+    cast_like,
+    concatenate,
+    dtype_name,
+    is_torch,
+    like,
+    namespace,
+)
 from imprint.kernels import cpu
 from imprint.kernels.rows import exact_products
 
-BLOCK_QUERIES, BLOCK_PROXIES = 512, 4096  # whose products are in memory at a time, per core
+# whose products are in memory at a time, per core
+BLOCK_QUERIES, BLOCK_PROXIES = 512, 4096
 MAX_DEVICE_SCORES = 2**27  # in memory at a time on a GPU
 MIN_TEMPERATURE = np.finfo(np.float64).tiny
 DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted
-COMPARISON_COST = 20  # multiplications that take as long as NumPy takes to compare one score
+# multiplications that take as long as NumPy takes to compare one score
+COMPARISON_COST = 20
 
 
 def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     """Largest inner product of every query with the proxies of every class.  # (q, C)
 
-    The proxies `W` are sorted by class; `starts` are the indices of the first proxy of each class. Products that
-    overflow are infinite or not a number.
+    The proxies `W` are sorted by class; `starts` are the indices of the first proxy of
+    each class. Products that overflow are infinite or not a number.
     """
     if is_torch(Q):
         return _tensor_maxima(Q, like(W, Q), starts)
@@ -28,7 +40,8 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
 
     def fill(queries: slice) -> None:
         for proxies in cpu.blocks(len(W), BLOCK_PROXIES):
-            first = int(np.searchsorted(starts, proxies.start, side="right")) - 1  # the first class of these proxies
+            # the first class of these proxies
+            first = int(np.searchsorted(starts, proxies.start, side="right")) - 1
             end = int(np.searchsorted(starts, proxies.stop))
             cuts = np.maximum(starts[first:end], proxies.start) - proxies.start
             with np.errstate(over="ignore", invalid="ignore"):
@@ -47,29 +60,52 @@ def _tensor_maxima(Q: Any, W: Any, starts: Array) -> Any:
     def maxima(scores: Any) -> Any:
         if len(set(sizes)) == 1:
             return scores.view(len(scores), len(sizes), -1).amax(2)
-        return namespace(Q).stack([part.amax(1) for part in scores.split(sizes, dim=1)], dim=1)
+        return namespace(Q).stack(
+            [part.amax(1) for part in scores.split(sizes, dim=1)], dim=1
+        )
 
     with exact_products(Q):
-        return concatenate([maxima(queries @ W.T) for queries in Q.split(max(1, MAX_DEVICE_SCORES // len(W)))])
+        return concatenate(
+            [
+                maxima(queries @ W.T)
+                for queries in Q.split(max(1, MAX_DEVICE_SCORES // len(W)))
+            ]
+        )
 
 
 def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
-    """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m, q) -> (n_classes, q)"""
+    """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m,
+    q) -> (n_classes, q)
+    """
     votes = _sums_by_class(1 / (distances + DISTANCE_OFFSET), labels, n_classes)
     return votes / votes.sum(axis=0)
 
 
 def uniform_votes(labels: Any, n_classes: int) -> Any:
-    """Shares of the votes, one per neighbour; on a tie the class of the nearest neighbour has a little more."""
+    """Shares of the votes, one per neighbour; on a tie the class of the nearest
+    neighbour has a little more.
+    """
     m = len(labels)
-    is_first = ((labels[:j] != label).all(axis=0) for j, label in enumerate(labels))  # of its class
-    return _sums_by_class((1 + first * (m - j) / (2 * m) for j, first in enumerate(is_first)), labels, n_classes) / m
+    # of its class
+    is_first = ((labels[:j] != label).all(axis=0) for j, label in enumerate(labels))
+    return (
+        _sums_by_class(
+            (1 + first * (m - j) / (2 * m) for j, first in enumerate(is_first)),
+            labels,
+            n_classes,
+        )
+        / m
+    )
 
 
 def _sums_by_class(votes: Any, labels: Any, n_classes: int) -> Any:
-    """The sum of the votes of the neighbours of each class.  # (m, q), (m, q) -> (n_classes, q) float64"""
+    """The sum of the votes of the neighbours of each class.  # (m, q), (m, q) ->
+    (n_classes, q) float64
+    """
     shape = n_classes, labels.shape[1]
-    sums: Any = labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
+    sums: Any = (
+        labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
+    )
     for vote, label in zip(votes, labels):
         if is_torch(sums):
             sums.scatter_add_(0, label[None], vote.to(sums.dtype)[None])
@@ -87,27 +123,36 @@ def softmax(Z: Any, temperature: float = 1.0) -> Any:
         return (Z.double() / max(temperature, MIN_TEMPERATURE)).softmax(1)
     E = np.asarray(Z, dtype=np.float64)
     with np.errstate(over="ignore"):  # what is too far below the largest becomes zero
-        E = np.exp((E - E.max(axis=1, keepdims=True)) / max(temperature, MIN_TEMPERATURE))
+        E = np.exp(
+            (E - E.max(axis=1, keepdims=True)) / max(temperature, MIN_TEMPERATURE)
+        )
     return np.asarray(E / E.sum(axis=1, keepdims=True))
 
 
 def keep_winners(P: Any, S: Any) -> Any:
-    """Probabilities in the type of the scores, adjusted so that rounding does not change the predicted class."""
+    """Probabilities in the type of the scores, adjusted so that rounding does not
+    change the predicted class.
+    """
     xp, P = namespace(S), cast_like(P, S)
     winners = S.argmax(axis=1)
     changed = xp.where(P.argmax(axis=1) != winners)[0]
     if len(changed):
         P = P + 0  # a copy: the caller's array does not change
-        P[changed, winners[changed]] = xp.nextafter(xp.amax(P[changed], axis=1), like(np.array(2, dtype_name(S)), S))
+        P[changed, winners[changed]] = xp.nextafter(
+            xp.amax(P[changed], axis=1), like(np.array(2, dtype_name(S)), S)
+        )
     return P
 
 
 class Counts(NamedTuple):
-    """Counts of many decisions among the same classes; the functions below add queries to them."""
+    """Counts of many decisions among the same classes; the functions below add queries
+    to them.
+    """
 
     correct: Array  # (decisions, C) queries of each class that were assigned to it
     predicted: Array  # (decisions, C) queries that were assigned to each class
-    near_ties: Array  # (decisions,) queries whose two best scores differ by less than rounding error
+    # (decisions,) queries whose two best scores differ by less than rounding error
+    near_ties: Array
 
     @classmethod
     def of(cls, decisions: int, n_classes: int) -> "Counts":
@@ -116,16 +161,30 @@ class Counts(NamedTuple):
         return cls(correct, predicted, np.zeros(decisions, dtype=np.int64))
 
 
-def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts) -> None:
-    """Assign every query to the class with the largest score, the first on a tie, and count, as one decision.
+def count_decisions(
+    scores: Array, truth: Array, rounding: float, counts: Counts
+) -> None:
+    """Assign every query to the class with the largest score, the first on a tie, and
+    count, as one decision.
 
-    A query is a near tie if its two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
+    A query is a near tie if its two best scores differ by at most `rounding` times the
+    best.  # (C, q), (q,)
     """
-    count_many(np.ascontiguousarray(scores), np.arange(len(scores))[None], truth, rounding, counts)
+    count_many(
+        np.ascontiguousarray(scores),
+        np.arange(len(scores))[None],
+        truth,
+        rounding,
+        counts,
+    )
 
 
-def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
-    """Count many decisions as `count_decisions` does; in decision t, the scores of class c are `scores[rows[t, c]]`."""
+def count_many(
+    scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts
+) -> None:
+    """Count many decisions as `count_decisions` does; in decision t, the scores of
+    class c are `scores[rows[t, c]]`.
+    """
     if cpu.use_numba(COMPARISON_COST * rows.size * len(truth)):
         from imprint.kernels.compiled import deciding
 
@@ -138,35 +197,57 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts
         best = others[winner, queries]
         others[winner, queries] = -np.inf
         counts.predicted[t] += np.bincount(winner, minlength=len(class_rows))
-        counts.correct[t] += np.bincount(truth[winner == truth], minlength=len(class_rows))
-        counts.near_ties[t] += (best - others.max(axis=0) <= rounding * np.abs(best)).sum()
+        counts.correct[t] += np.bincount(
+            truth[winner == truth], minlength=len(class_rows)
+        )
+        counts.near_ties[t] += (
+            best - others.max(axis=0) <= rounding * np.abs(best)
+        ).sum()
 
 
 class Vote(NamedTuple):
-    """How many neighbours vote, and whether the votes are equal or the inverse of the distances."""
+    """How many neighbours vote, and whether the votes are equal or the inverse of the
+    distances.
+    """
 
     m: int
     is_uniform: bool
 
 
 def count_votes(
-    lists: Array, starts: Array, rows: Array, truth: Array, votes: Sequence[Vote], rounding: float, counts: Counts
+    lists: Array,
+    starts: Array,
+    rows: Array,
+    truth: Array,
+    votes: Sequence[Vote],
+    rounding: float,
+    counts: Counts,
 ) -> None:
-    """Let the nearest proxies of several classes vote in several ways, and count the decisions.
+    """Let the nearest proxies of several classes vote in several ways, and count the
+    decisions.
 
-    The columns `starts[s]` to `starts[s + 1]` of `lists` are list s: the sorted distances of every query to one set of
-    proxies. In decision t the proxies of class c are list `rows[t, c]`. Vote v is counted as decision
-    `t * len(votes) + v`, if there are enough proxies.
+    The columns `starts[s]` to `starts[s + 1]` of `lists` are list s: the sorted
+    distances of every query to one set of proxies. In decision t the proxies of class c
+    are list `rows[t, c]`. Vote v is counted as decision `t * len(votes) + v`, if there
+    are enough proxies.
     """
     if cpu.use_numba(lists.size * len(rows)):
         from imprint.kernels.compiled.deciding import vote
 
-        by_size = np.array(sorted((m, is_uniform, number) for number, (m, is_uniform) in enumerate(votes)))
+        by_size = np.array(
+            sorted(
+                (m, is_uniform, number) for number, (m, is_uniform) in enumerate(votes)
+            )
+        )
         vote(lists, starts, rows, truth, by_size, rounding, counts)
         return
     for t, class_lists in enumerate(rows):
-        merged = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in class_lists], axis=1).T
-        labels = np.repeat(np.arange(len(class_lists)), starts[class_lists + 1] - starts[class_lists])
+        merged = np.concatenate(
+            [lists[:, starts[s] : starts[s + 1]] for s in class_lists], axis=1
+        ).T
+        labels = np.repeat(
+            np.arange(len(class_lists)), starts[class_lists + 1] - starts[class_lists]
+        )
         nearest = np.argsort(merged, axis=0, kind="stable")
         distances, labels = np.take_along_axis(merged, nearest, axis=0), labels[nearest]
         for v, (m, is_uniform) in enumerate(votes):
@@ -176,4 +257,9 @@ def count_votes(
                 else:
                     scores = distance_votes(distances[:m], labels[:m], len(class_lists))
                 decision = slice(t * len(votes) + v, t * len(votes) + v + 1)
-                count_decisions(scores, truth, rounding, Counts(*(count[decision] for count in counts)))
+                count_decisions(
+                    scores,
+                    truth,
+                    rounding,
+                    Counts(*(count[decision] for count in counts)),
+                )

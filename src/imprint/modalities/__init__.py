@@ -1,4 +1,6 @@
-"""Modalities: pictures, texts, sounds and embeddings, one file each; plug-ins add more."""
+"""Modalities: pictures, texts, sounds and embeddings, one file each; plug-ins add
+more.
+"""
 
 import os
 from functools import cache
@@ -25,7 +27,9 @@ def of_file(name: str | os.PathLike[str]) -> Modality | None:
 
 @cache
 def _of_suffix(suffix: str) -> Modality | None:
-    """The modality of a suffix; plug-ins are listed, which is slow, only if no built-in modality has it."""
+    """The modality of a suffix; plug-ins are listed, which is slow, only if no built-in
+    modality has it.
+    """
     for list_names in (family.builtin, lambda: registered(family.package)):
         for kind in map(modality, list_names()):
             if suffix in kind.suffixes():

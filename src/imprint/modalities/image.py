@@ -16,7 +16,8 @@ from imprint.modalities._base import Modality, refused
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
-MAX_PIXELS = 1 << 26  # of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
+# of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
+MAX_PIXELS = 1 << 26
 MAX_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP_PIXELS = 1 << 22  # that are converted at once
 FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
@@ -29,19 +30,24 @@ FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "WEBP": ("WebP", "webp", (".webp",)),
     "AVIF": ("Avif", "avif", (".avif",)),
 }
-HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # recognised without their extra too, so that an error names it
+# recognised without their extra too, so that an error names it
+HEIF_SUFFIXES = (".heic", ".heif", ".hif")
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Image(Modality):
-    """Pictures: files, bytes, Pillow images, or uint8 arrays (height, width) and (height, width, 3)."""
+    """Pictures: files, bytes, Pillow images, or uint8 arrays (height, width) and
+    (height, width, 3).
+    """
 
     noun: ClassVar[str] = "picture"
     backbone: ClassVar[str | None] = "efficientnet_lite0"
 
     def suffixes(self) -> frozenset[str]:
-        return frozenset(HEIF_SUFFIXES).union(*(FORMATS[name][2] for name in formats() if name in FORMATS))
+        return frozenset(HEIF_SUFFIXES).union(
+            *(FORMATS[name][2] for name in formats() if name in FORMATS)
+        )
 
     def read(self, raw: bytes) -> Array:
         return read_picture(raw)
@@ -52,7 +58,11 @@ class Image(Modality):
                 return _rgb(value.copy())
         if is_picture(value):
             return np.asarray(value)
-        what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        what = (
+            f"{value.dtype} array of shape {value.shape}"
+            if isinstance(value, np.ndarray)
+            else type(value).__name__
+        )
         forms = "a path, bytes, a Pillow image or a uint8 array (height, width[, 3])"
         raise ParameterError(f"A picture must be {forms}, not {what}.")
 
@@ -61,24 +71,42 @@ class Image(Modality):
         return is_file or hasattr(value, "getexif") or is_picture(value)
 
     def listed(self, values: Any) -> Sequence[Any]:
-        """An array (height, width, 3) is one picture, (n, height, width[, 3]) are several."""
+        """An array (height, width, 3) is one picture, (n, height, width[, 3]) are
+        several.
+        """
         if isinstance(values, np.ndarray) and values.ndim < 3:
-            rule = f"Pictures in one array must be (n, height, width[, 3]), not of shape {values.shape}"
+            rule = (
+                "Pictures in one array must be (n, height, width[, 3]), not of shape"
+                f" {values.shape}"
+            )
             raise ParameterError(f"{rule}; give one grey picture as a list: [picture].")
-        is_one = isinstance(values, np.ndarray) and values.ndim == 3 and values.shape[2] == 3 and values.size
-        return [values] if is_one or hasattr(values, "getexif") else super().listed(values)
+        is_one = (
+            isinstance(values, np.ndarray)
+            and values.ndim == 3
+            and values.shape[2] == 3
+            and values.size
+        )
+        return (
+            [values] if is_one or hasattr(values, "getexif") else super().listed(values)
+        )
 
     def show(self, item: Any) -> Array:
         return np.asarray(item)
 
     def sample(self, size: int) -> list[Any]:
         """Pictures of 500 x 375 pixels."""
-        return [np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)] * size
+        return [
+            np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)
+        ] * size
 
 
 def is_picture(value: Any) -> bool:
-    """Whether a value is a picture as an array: uint8, (height, width) or (height, width, 3), not empty."""
-    is_array = isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.size > 0
+    """Whether a value is a picture as an array: uint8, (height, width) or (height,
+    width, 3), not empty.
+    """
+    is_array = (
+        isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.size > 0
+    )
     return is_array and (value.ndim == 2 or (value.ndim == 3 and value.shape[2] == 3))
 
 
@@ -89,7 +117,11 @@ def formats() -> tuple[str, ...]:
 
     for plugin, _, _ in FORMATS.values():
         import_module(f"PIL.{plugin}ImagePlugin")  # registers its format
-    available = tuple(name for name, (_, library, _) in FORMATS.items() if library is None or features.check(library))
+    available = tuple(
+        name
+        for name, (_, library, _) in FORMATS.items()
+        if library is None or features.check(library)
+    )
     try:
         import pillow_heif
     except ImportError:
@@ -101,9 +133,11 @@ def formats() -> tuple[str, ...]:
 def read_picture(raw: bytes, least_side: int | None = None) -> Array:
     """A picture as uint8 RGB, (height, width, 3).
 
-    EXIF rotation is applied. Transparent pictures are composited on white. 16-bit grey is scaled to 8 bits. The first
-    frame of an animation is used. Colour profiles are ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or
-    1/8 of its size, which is faster, as long as no side becomes shorter. Other bytes raise `UnreadableInput`.
+    EXIF rotation is applied. Transparent pictures are composited on white. 16-bit grey
+    is scaled to 8 bits. The first frame of an animation is used. Colour profiles are
+    ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size,
+    which is faster, as long as no side becomes shorter. Other bytes raise
+    `UnreadableInput`.
     """
     with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
         _shrink(image, file, least_side)
@@ -112,18 +146,26 @@ def read_picture(raw: bytes, least_side: int | None = None) -> Array:
 
 @contextmanager
 def _decoding() -> Iterator[None]:
-    """Report a picture that cannot be decoded: decoders of other libraries raise any exception on a damaged file."""
+    """Report a picture that cannot be decoded: decoders of other libraries raise any
+    exception on a damaged file.
+    """
     try:
         yield
     except UnreadableInput:
         raise
     except Exception as e:
-        reason = str(e).splitlines()[0].rstrip(".") if isinstance(e, OSError) and str(e) else "the file is damaged"
+        reason = (
+            str(e).splitlines()[0].rstrip(".")
+            if isinstance(e, OSError) and str(e)
+            else "the file is damaged"
+        )
         raise refused(f"not a readable picture ({reason})") from None
 
 
 def _open(file: BinaryIO) -> "PilImage":
-    """The picture with its header read; does not use Pillow's limit on pixels, which is global."""
+    """The picture with its header read; does not use Pillow's limit on pixels, which is
+    global.
+    """
     import PIL.Image
 
     signature = file.read(32)
@@ -140,36 +182,55 @@ def _open(file: BinaryIO) -> "PilImage":
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
-    """Let the JPEG decoder scale the picture down if needed or allowed; refuse a picture that is still too large."""
+    """Let the JPEG decoder scale the picture down if needed or allowed; refuse a
+    picture that is still too large.
+    """
     width, height = image.size
     is_too_large = width * height > MAX_PIXELS
     scale = 1
     while width * height > MAX_PIXELS * scale**2:
         scale *= 2
-    while least_side is not None and scale < 8 and min(width, height) // (2 * scale) >= least_side:
+    while (
+        least_side is not None
+        and scale < 8
+        and min(width, height) // (2 * scale) >= least_side
+    ):
         scale *= 2
-    if 1 < scale <= 8 and image.format == "JPEG" and (not is_too_large or _has_one_scan(image, file)):
+    if (
+        1 < scale <= 8
+        and image.format == "JPEG"
+        and (not is_too_large or _has_one_scan(image, file))
+    ):
         image.draft(None, (width // scale, height // scale))
     if max(image.size) > MAX_SIDE:
         raise refused(f"{width} x {height} pixels; the limit of a side is {MAX_SIDE:,}")
     if image.size[0] * image.size[1] > MAX_PIXELS:
-        raise refused(f"{width} x {height} pixels; the limit is {MAX_PIXELS:,}, except for sequential JPEGs")
+        raise refused(
+            f"{width} x {height} pixels; the limit is {MAX_PIXELS:,}, except for"
+            " sequential JPEGs"
+        )
 
 
 def _has_one_scan(image: Any, file: BinaryIO) -> bool:
-    """Whether a JPEG is decoded row by row; otherwise all coefficients are kept in memory.
+    """Whether a JPEG is decoded row by row; otherwise all coefficients are kept in
+    memory.
 
-    Pillow has read the file up to the end of the header of the first scan. That scan must hold all components.
+    Pillow has read the file up to the end of the header of the first scan. That scan
+    must hold all components.
     """
     length, end = 6 + 2 * image.layers, file.tell()
     file.seek(max(end - length - 2, 0))
     header = file.read(5)
     file.seek(end)
-    return "progressive" not in image.info and header == b"\xff\xda\0" + bytes([length, image.layers])
+    return "progressive" not in image.info and header == b"\xff\xda\0" + bytes(
+        [length, image.layers]
+    )
 
 
 def _rgb(image: "PilImage") -> Array:
-    """The pixels as RGB, converted in strips: a large picture then needs little more memory than its own size."""
+    """The pixels as RGB, converted in strips: a large picture then needs little more
+    memory than its own size.
+    """
     from PIL import ImageOps
 
     image.load()
@@ -180,7 +241,9 @@ def _rgb(image: "PilImage") -> Array:
         return _convert(image)
     out = np.empty((height, width, 3), dtype=np.uint8)
     for top in range(0, height, rows):
-        out[top : top + rows] = _convert(image.crop((0, top, width, min(height, top + rows))))
+        out[top : top + rows] = _convert(
+            image.crop((0, top, width, min(height, top + rows)))
+        )
     return out
 
 
@@ -189,7 +252,8 @@ def _convert(image: "PilImage") -> Array:
         grey = np.asarray(image)
         if image.mode == "F" or grey.min() < 0 or grey.max() > 65535:
             raise refused("its samples of 32 bits have no stated range")
-        rounded = np.add(grey, 128, dtype=np.int32) // 257  # to 8 bits: 65535 becomes 255
+        # to 8 bits: 65535 becomes 255
+        rounded = np.add(grey, 128, dtype=np.int32) // 257
         return np.repeat(rounded.astype(np.uint8)[:, :, None], 3, axis=2)
     if image.has_transparency_data:
         from PIL.Image import new

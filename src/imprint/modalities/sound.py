@@ -22,7 +22,9 @@ class Recording(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sound(Modality):
-    """Recordings: WAV files, or float32 samples in [-1, 1], at 16,000 per second or with their rate."""
+    """Recordings: WAV files, or float32 samples in [-1, 1], at 16,000 per second or
+    with their rate.
+    """
 
     noun: ClassVar[str] = "sound"
     backbone: ClassVar[str | None] = "yamnet"
@@ -33,7 +35,8 @@ class Sound(Modality):
     def read(self, raw: bytes) -> Recording:
         """The sound in a WAV file of 8, 16, 24 or 32 bits, or of floating point.
 
-        `scipy.io.wavfile` is not used: it issues warnings, which threads cannot suppress.
+        `scipy.io.wavfile` is not used: it issues warnings, which threads cannot
+        suppress.
         """
         if raw[:4] != b"RIFF" or raw[8:12] != b"WAVE":
             raise refused("the file is empty" if not raw else "not a WAV file")
@@ -42,11 +45,14 @@ class Sound(Modality):
         kind, channels, rate, _, frame, bits = struct.unpack_from("<HHIIHH", head)
         if kind == EXTENSIBLE:
             kind = int.from_bytes(head[24:26], "little")
-        if data and (channels < 1 or rate < 1 or frame < 1 or frame != channels * bits // 8):
+        if data and (
+            channels < 1 or rate < 1 or frame < 1 or frame != channels * bits // 8
+        ):
             raise refused("the file is damaged")
         if not data or len(data) < frame:
             raise refused("the file has no samples")
-        with np.errstate(over="ignore", invalid="ignore"):  # samples that are not finite are refused below
+        # samples that are not finite are refused below
+        with np.errstate(over="ignore", invalid="ignore"):
             samples = _samples(data[: len(data) // frame * frame], kind, bits)
             mono: Array = samples.reshape(-1, channels).mean(axis=1, dtype=np.float32)
         if not np.isfinite(mono).all():
@@ -54,21 +60,42 @@ class Sound(Modality):
         return Recording(mono, rate)
 
     def convert(self, value: Any) -> Recording:
-        samples, rate = value if isinstance(value, tuple) and len(value) == 2 else (value, SAMPLE_RATE)
+        samples, rate = (
+            value
+            if isinstance(value, tuple) and len(value) == 2
+            else (value, SAMPLE_RATE)
+        )
         if not isinstance(samples, np.ndarray):
-            raise ParameterError(f"A sound must be samples, or samples and their rate, not {type(value).__name__}.")
-        if samples.ndim != 1 or samples.dtype != np.float32 or not samples.size or not np.isfinite(samples).all():
+            raise ParameterError(
+                "A sound must be samples, or samples and their rate, not"
+                f" {type(value).__name__}."
+            )
+        if (
+            samples.ndim != 1
+            or samples.dtype != np.float32
+            or not samples.size
+            or not np.isfinite(samples).all()
+        ):
             what = f"{samples.dtype} of shape {samples.shape}"
-            raise ParameterError(f"The samples of a sound must be finite float32 (n,), n >= 1, not {what}.")
+            raise ParameterError(
+                "The samples of a sound must be finite float32 (n,), n >= 1, not"
+                f" {what}."
+            )
         return Recording(samples, rate)
 
     def recognises(self, value: Any) -> bool:
         is_file = isinstance(value, bytes) and value.startswith(b"RIFF")
-        return is_file or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray))
+        return is_file or (
+            isinstance(value, tuple)
+            and len(value) == 2
+            and isinstance(value[0], np.ndarray)
+        )
 
     def sample(self, size: int) -> list[Any]:
         """Sounds of 5 seconds."""
-        return [np.random.default_rng(0).normal(0, 0.1, 80_000).astype(np.float32)] * size
+        return [
+            np.random.default_rng(0).normal(0, 0.1, 80_000).astype(np.float32)
+        ] * size
 
 
 def _chunks(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -85,10 +112,16 @@ def _samples(data: bytes, kind: int, bits: int) -> Array:
     if kind == IEEE_FLOAT and bits in (32, 64):
         return np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
     if kind != PCM or bits not in (8, 16, 24, 32):
-        raise refused(f"samples of {bits} bits in format {kind} are not read; save it as 16-bit PCM")
+        raise refused(
+            f"samples of {bits} bits in format {kind} are not read; save it as"
+            " 16-bit PCM"
+        )
     if bits == 8:
         return (np.frombuffer(data, np.uint8).astype(np.float32) - 128) / 128
     if bits == 24:
-        padded = np.pad(np.frombuffer(data, np.uint8).reshape(-1, 3), ((0, 0), (1, 0)))  # the lowest byte is zero
+        # the lowest byte is zero
+        padded = np.pad(np.frombuffer(data, np.uint8).reshape(-1, 3), ((0, 0), (1, 0)))
         data, bits = padded.tobytes(), 32
-    return np.frombuffer(data, f"<i{bits // 8}").astype(np.float32) / np.float32(1 << (bits - 1))
+    return np.frombuffer(data, f"<i{bits // 8}").astype(np.float32) / np.float32(
+        1 << (bits - 1)
+    )

@@ -33,7 +33,9 @@ class Text(Modality):
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ParameterError(f"{value[:40]!r}: a text must be whole Unicode, without surrogates.") from None
+            raise ParameterError(
+                f"{value[:40]!r}: a text must be whole Unicode, without surrogates."
+            ) from None
         return value
 
     def show(self, item: Any) -> str:

@@ -14,14 +14,21 @@ class Normaliser(Component):
 
     family: ClassVar[str] = "imprint.normalisers"
     positions: ClassVar[tuple[str, ...]] = POSITIONS  # in which it may be used
-    uses_reference: ClassVar[bool] = False  # whether the result depends on the proxies imprinted before
+    # whether the result depends on the proxies imprinted before
+    uses_reference: ClassVar[bool] = False
     use: ClassVar[str | None] = None
-    """The instruction for users of exported arrays, empty if there is nothing to do. None: it cannot be exported."""
+    """The instruction for users of exported arrays, empty if there is nothing to do.
+    None: it cannot be exported.
+    """
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:
-        """The normalised rows. `reference` holds the proxies imprinted before, None for the first class."""
+        """The normalised rows. `reference` holds the proxies imprinted before, None for
+        the first class.
+        """
 
     def graph(self, g: Any, x: str, dtype: Any) -> str | None:
-        """The name of the normalised value `x` in an ONNX graph `g` (`export.onnx.Graph`); None: not exportable."""
+        """The name of the normalised value `x` in an ONNX graph `g`
+        (`export.onnx.Graph`); None: not exportable.
+        """
         return None

@@ -1,7 +1,9 @@
-"""Every table and figure of the paper as a named study, as declared in `artefacts.toml`.
+"""Every table and figure of the paper as a named study, as declared in
+`artefacts.toml`.
 
-J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers: Robust Weight Imprinting:
-Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
+J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers:
+Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation.
+TMLR 2025.
 """
 
 import tomllib
@@ -14,7 +16,8 @@ from imprint.paper.artefact import Artefact
 PREFIX, ALL = "paper/", "all"
 _ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
 ARTEFACTS: dict[str, Artefact] = {
-    name: resolve_name(f"imprint.paper.{entry.pop('kind')}")(name=name, **entry) for name, entry in _ENTRIES.items()
+    name: resolve_name(f"imprint.paper.{entry.pop('kind')}")(name=name, **entry)
+    for name, entry in _ENTRIES.items()
 }
 """By name, in the order of the paper."""
 
@@ -25,11 +28,20 @@ def artefacts_named(name: str) -> dict[str, Artefact]:
     if short == ALL:
         return ARTEFACTS
     if short not in ARTEFACTS:
-        raise ParameterError(f"{unknown('study of the paper', short, [ALL, *ARTEFACTS])} See: imprint list studies.")
+        raise ParameterError(
+            f"{unknown('study of the paper', short, [ALL, *ARTEFACTS])} See: imprint"
+            " list studies."
+        )
     return {short: ARTEFACTS[short]}
 
 
 def listing() -> list[dict[str, str]]:
     """The rows of `imprint list studies`."""
     every = {"name": PREFIX + ALL, "title": "Everything below", "where": ""}
-    return [every, *({"name": PREFIX + n, "title": a.title, "where": a.where} for n, a in ARTEFACTS.items())]
+    return [
+        every,
+        *(
+            {"name": PREFIX + n, "title": a.title, "where": a.where}
+            for n, a in ARTEFACTS.items()
+        ),
+    ]

@@ -1,4 +1,6 @@
-"""The page of the paper: a section for every artefact, as one self-contained HTML file and as Markdown."""
+"""The page of the paper: a section for every artefact, as one self-contained HTML file
+and as Markdown.
+"""
 
 import os
 import shlex
@@ -13,23 +15,38 @@ from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, elapsed
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report import html
-from imprint.report.sections import Claims, Picture, Run, Section, Shown, as_file, line_breaks, sections_by_artefact
+from imprint.report.sections import (
+    Claims,
+    Picture,
+    Run,
+    Section,
+    Shown,
+    as_file,
+    line_breaks,
+    sections_by_artefact,
+)
 from imprint.report.tables import TextTable
 from imprint.study.store import MANIFEST, Store
 
 CITATION = (
-    "J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers: Robust Weight Imprinting: "
-    "Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025)"
+    "J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A."
+    " Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based"
+    " Aggregation (TMLR 2025)"
 )
 SAME_BACKBONES = "The backbones are the paper's: values are compared one by one."
 OTHER_BACKBONES = (
-    "The backbones are not the paper's, so claims are compared, not values: which method wins, by how much, how "
-    "significantly, where peaks lie. Published values are shown for comparison."
+    "The backbones are not the paper's, so claims are compared, not values: which"
+    " method wins, by how much, how significantly, where peaks lie. Published values"
+    " are shown for comparison."
 )
 
 
-def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregator: str = MAX) -> list[Section]:
-    """The sections of some artefacts, or of all, in the order of the paper; `aggregator` replaces `max`."""
+def sections(
+    folder: str | os.PathLike[str], names: Sequence[str] = (), aggregator: str = MAX
+) -> list[Section]:
+    """The sections of some artefacts, or of all, in the order of the paper;
+    `aggregator` replaces `max`.
+    """
     results = Results(Path(folder), aggregator)
     return [
         artefact.section(results)
@@ -39,9 +56,11 @@ def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregat
 
 
 def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
-    """The runs in some folders, each followed by the same run with another aggregator, if there is one.
+    """The runs in some folders, each followed by the same run with another aggregator,
+    if there is one.
 
-    The run of a single folder is called "here"; those of several folders are named after their packs.
+    The run of a single folder is called "here"; those of several folders are named
+    after their packs.
     """
     names: list[str] = []
     runs: list[Run] = []
@@ -54,31 +73,68 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
-    """Write `results.html`, `results.md`, and pictures and pages by topic in `results/`."""
+    """Write `results.html`, `results.md`, and pictures and pages by topic in
+    `results/`.
+    """
     pages = {"results.html": as_html(runs), **markdown_pages(runs)}
     if (Path(to) / "beyond.md").is_file():
-        pages["results.md"] += "\nFurther questions, on the same results: [beyond the paper](beyond.md).\n"
-    parts = (part for shown in sections_by_artefact(runs) for _, section in shown for part in section.parts)
-    pictures = {f"results/{part.name}.svg": part.svg for part in parts if isinstance(part, Picture)}
-    return write_outputs(Path(to), {name: text.encode() for name, text in pages.items()} | pictures)
+        pages["results.md"] += (
+            "\nFurther questions, on the same results: [beyond the paper](beyond.md).\n"
+        )
+    parts = (
+        part
+        for shown in sections_by_artefact(runs)
+        for _, section in shown
+        for part in section.parts
+    )
+    pictures = {
+        f"results/{part.name}.svg": part.svg
+        for part in parts
+        if isinstance(part, Picture)
+    }
+    return write_outputs(
+        Path(to), {name: text.encode() for name, text in pages.items()} | pictures
+    )
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:
-    stores = [Store(folder / role) for role in ROLES if (folder / role / MANIFEST).exists()]
+    stores = [
+        Store(folder / role) for role in ROLES if (folder / role / MANIFEST).exists()
+    ]
     tables = [store.table() for store in stores]
-    columns = [table[f"seconds_{part}"].to_numpy() for table in tables for part in ("generation", "evaluation")]
-    every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
-    filled = [name for name, section in every.items() if section.parts or section.claims]
-    complete = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
+    columns = [
+        table[f"seconds_{part}"].to_numpy()
+        for table in tables
+        for part in ("generation", "evaluation")
+    ]
+    every = {
+        section.name: section
+        for section in sections(folder, aggregator=setting.aggregator)
+    }
+    filled = [
+        name for name, section in every.items() if section.parts or section.claims
+    ]
+    complete = all(
+        name in filled
+        for name, artefact in ARTEFACTS.items()
+        if artefact.can_run(setting)
+    )
     ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
-    shown = filled if complete or not ran else ran  # if only some were run, without those that need no run
+    # if only some were run, without those that need no run
+    shown = filled if complete or not ran else ran
     beside = "" if setting.aggregator == MAX else setting.aggregator
-    options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    options = (
+        "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    )
     options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
     libraries = stores[0].manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
-        f"the same studies with {beside} instead of max." if beside else _scope(setting, complete),
+        (
+            f"the same studies with {beside} instead of max."
+            if beside
+            else _scope(setting, complete)
+        ),
         tuple(every[name] for name in shown),
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(map(len, tables)),
@@ -86,7 +142,12 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
         elapsed=elapsed(folder),
         published_backbones=setting.published,
         options=options,
-        versions=", ".join([f"imprint {__version__}", *(f"{name} {v}" for name, v in libraries.items())]),
+        versions=", ".join(
+            [
+                f"imprint {__version__}",
+                *(f"{name} {v}" for name, v in libraries.items()),
+            ]
+        ),
         complete=complete,
         beside=beside,
     )
@@ -94,14 +155,33 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
 
 def _scope(setting: Setting, complete: bool) -> str:
     """The packs on which the studies ran."""
-    names, sets = ", ".join(setting.benchmark.backbones), ", ".join(setting.benchmark.datasets)
-    count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else names
-    where = [count, f"{sets} with four tasks each, {setting.smallest:,} rows per class or more"]
-    for group, what in ((setting.combined, "as one more ten-class set"), (setting.many, 'for "d in 1"')):
+    names, sets = (
+        ", ".join(setting.benchmark.backbones),
+        ", ".join(setting.benchmark.datasets),
+    )
+    count = (
+        f"{_backbones(setting)} ({names})"
+        if len(setting.benchmark.backbones) > 1
+        else names
+    )
+    where = [
+        count,
+        f"{sets} with four tasks each, {setting.smallest:,} rows per class or more",
+    ]
+    for group, what in (
+        (setting.combined, "as one more ten-class set"),
+        (setting.many, 'for "d in 1"'),
+    ):
         if group:
-            where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    lacking = ", ".join(a.where for a in ARTEFACTS.values() if complete and not setting.group(a.needs))
-    return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
+            where.append(
+                f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})"
+            )
+    lacking = ", ".join(
+        a.where for a in ARTEFACTS.values() if complete and not setting.group(a.needs)
+    )
+    return "; ".join(where) + (
+        f". There are no packs for {lacking}." if lacking else "."
+    )
 
 
 def _backbones(setting: Setting) -> str:
@@ -117,22 +197,38 @@ def _opening(runs: Sequence[Run], shown: Sequence[Shown]) -> tuple[str, list[str
     *others, last = dict.fromkeys(sections[0][1].where for sections in shown)
     named = f"{', '.join(others)} and {last}" if others else last
     artefacts = "Every table and figure" if all(run.complete for run in runs) else named
-    title = f"{artefacts} of the paper, side by side" if len(shown) == 1 else "The paper, side by side"
-    paragraphs = [f"{artefacts} of {CITATION}, reproduced next to the published results."]
+    title = (
+        f"{artefacts} of the paper, side by side"
+        if len(shown) == 1
+        else "The paper, side by side"
+    )
+    paragraphs = [
+        f"{artefacts} of {CITATION}, reproduced next to the published results."
+    ]
     for run in runs:
         took = f" in {_duration(run.elapsed)}" if run.elapsed else ""
-        cost = f" {run.experiments:,} experiments{took} ({_duration(run.cpu_seconds)} of CPU time)."
+        cost = (
+            f" {run.experiments:,} experiments{took} ({_duration(run.cpu_seconds)} of"
+            " CPU time)."
+        )
         name = run.name.capitalize() if len(runs) == 1 else run.name
         paragraphs.append(f"{name}: {run.scope}{'' if run.beside else cost}")
-    paragraphs.append(SAME_BACKBONES if runs[0].published_backbones else OTHER_BACKBONES)
+    paragraphs.append(
+        SAME_BACKBONES if runs[0].published_backbones else OTHER_BACKBONES
+    )
     folders = [run for run in runs if not run.beside]
     names = [f"-{as_file(run.name)}" if len(folders) > 1 else "" for run in folders]
     commands = [
-        f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
+        f"imprint study run paper/{study} --embeddings PACKS{name} --out"
+        f" RESULTS{name}{run.options}"
         for name, run in zip(names, folders)
-        for study in (["all"] if run.complete else [section.name for section in run.sections])
+        for study in (
+            ["all"] if run.complete else [section.name for section in run.sections]
+        )
     ]
-    commands.append(f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs")
+    commands.append(
+        f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"
+    )
     return title, paragraphs, "\n".join(commands)
 
 
@@ -141,14 +237,24 @@ def _versions(runs: Sequence[Run]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return count(max(round(seconds), 1), "second") if seconds < 90 else f"{seconds / 60:.1f} minutes"
+    return (
+        count(max(round(seconds), 1), "second")
+        if seconds < 90
+        else f"{seconds / 60:.1f} minutes"
+    )
 
 
 def as_html(runs: Sequence[Run]) -> str:
     """The page as HTML."""
     shown = sections_by_artefact(runs)
-    (title, paragraphs, commands), claims = _opening(runs, shown), Claims.of(shown, runs)
-    links = [f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown]
+    (title, paragraphs, commands), claims = (
+        _opening(runs, shown),
+        Claims.of(shown, runs),
+    )
+    links = [
+        f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>'
+        for (_, s), *_ in shown
+    ]
     overview = f"<p>{escape(claims.tally())}</p>{claims.html()}"
     several = [
         f"<nav>{'<a href=#claims>Claims</a>' if claims else ''}{''.join(links)}</nav>",
@@ -166,11 +272,16 @@ def as_html(runs: Sequence[Run]) -> str:
 
 def _html_section(shown: Shown) -> str:
     first, claims = shown[0][1], Claims.of([shown], [run for run, _ in shown])
-    head = f"{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small>"
+    head = (
+        f"{escape(first.title)}<small>{escape(first.where)} ·"
+        f" paper/{first.name}</small>"
+    )
     content = []
     for run, section in shown:
         if len(shown) > 1:
-            content.append(f"<h3>{escape(run.name)}<small>{escape(run.brief)}</small></h3>")
+            content.append(
+                f"<h3>{escape(run.name)}<small>{escape(run.brief)}</small></h3>"
+            )
         if section.text:
             content.append(f"<p>{line_breaks(section.text)}</p>")
         content += [part.html() for part in section.parts]
@@ -180,28 +291,64 @@ def _html_section(shown: Shown) -> str:
 
 
 def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
-    """The Markdown files by name: an overview and one page per topic, or one page if not everything was run."""
+    """The Markdown files by name: an overview and one page per topic, or one page if
+    not everything was run.
+    """
     shown, pages = sections_by_artefact(runs), {}
-    (title, paragraphs, commands), topics = _opening(runs, shown), dict[str, list[Shown]]()
+    (title, paragraphs, commands), topics = (
+        _opening(runs, shown),
+        dict[str, list[Shown]](),
+    )
     for sections in shown:
         topics.setdefault(sections[0][1].topic, []).append(sections)
     claims = Claims.of(shown, runs)
     if len(topics) == 1 or not all(run.complete for run in runs):
-        body = [*_markdown_claims(claims, claims.tally(), ""), *_markdown_artefacts(shown, "results/")]
+        body = [
+            *_markdown_claims(claims, claims.tally(), ""),
+            *_markdown_artefacts(shown, "results/"),
+        ]
     else:
         overview = []
         for topic, group in topics.items():
-            file, topic_claims = f"results/{as_file(topic.lower())}.md", Claims.of(group, runs)
+            file, topic_claims = (
+                f"results/{as_file(topic.lower())}.md",
+                Claims.of(group, runs),
+            )
             head = [f"# {topic}", "", f"Part of [{title.lower()}](../results.md).", ""]
-            pages[file] = "\n".join([*head, *_markdown_claims(topic_claims), *_markdown_artefacts(group, "")])
+            pages[file] = "\n".join(
+                [
+                    *head,
+                    *_markdown_claims(topic_claims),
+                    *_markdown_artefacts(group, ""),
+                ]
+            )
             holding = map(topic_claims.holding, topic_claims.sources)
-            overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
+            overview.append(
+                (
+                    f"[{topic}]({file})",
+                    ", ".join(s[0][1].where for s in group),
+                    *holding,
+                )
+            )
         sources = *claims.runs, "published"
-        columns = ("topic", "tables and figures", *(f"claims that hold, {source}" for source in sources))
+        columns = (
+            "topic",
+            "tables and figures",
+            *(f"claims that hold, {source}" for source in sources),
+        )
         body = [claims.tally(), "", *TextTable(columns, tuple(overview), 2).markdown()]
-    lines = [f"# {title}", "", *(line for paragraph in paragraphs for line in (paragraph, ""))]
+    lines = [
+        f"# {title}",
+        "",
+        *(line for paragraph in paragraphs for line in (paragraph, "")),
+    ]
     lines += ["A command writes this page:", "", "```", commands, "```", ""]
-    return {"results.md": "\n".join([*lines, *body, f"Computed with {_versions(runs)}.", ""]), **pages}
+    return {
+        "results.md": "\n".join(
+            [*lines, *body, f"Computed with {_versions(runs)}.", ""]
+        ),
+        **pages,
+    }
 
 
 def _markdown_claims(claims: Claims, *introduction: str) -> list[str]:
@@ -209,7 +356,9 @@ def _markdown_claims(claims: Claims, *introduction: str) -> list[str]:
 
 
 def _markdown_artefacts(shown: Sequence[Shown], folder: str) -> list[str]:
-    """The text of each artefact, its tables, and its pictures, which are in `folder`."""
+    """The text of each artefact, its tables, and its pictures, which are in
+    `folder`.
+    """
     lines: list[str] = []
     for sections in shown:
         first = sections[0][1]
@@ -218,5 +367,9 @@ def _markdown_artefacts(shown: Sequence[Shown], folder: str) -> list[str]:
             lines += [f"### {first.title}: {run.name}", ""] if len(sections) > 1 else []
             lines += [section.text, ""] if section.text else []
             for part in section.parts:
-                lines += part.markdown(folder) if isinstance(part, Picture) else part.markdown()
+                lines += (
+                    part.markdown(folder)
+                    if isinstance(part, Picture)
+                    else part.markdown()
+                )
     return lines

@@ -1,4 +1,6 @@
-"""The setting of the paper's studies (the packs of a folder by role), and the studies of methods on these packs."""
+"""The setting of the paper's studies (the packs of a folder by role), and the studies
+of methods on these packs.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -54,7 +56,8 @@ class Setting:
     many: Group  # sets of at least a hundred classes, for "d in 1"
     smallest: int  # rows of the smallest training class of the benchmark
     maps: int = MAPS  # label maps of "d in 1", up to ten
-    beside: str = ""  # an aggregator with which the studies of `max` are repeated; empty for none
+    # an aggregator with which the studies of `max` are repeated; empty for none
+    beside: str = ""
     aggregator: str = MAX  # replaces `max` in the methods of the paper
 
     def group(self, role: str) -> Group:
@@ -64,23 +67,32 @@ class Setting:
 
     @property
     def published(self) -> bool:
-        """Whether these are the backbones of the paper, so that values can be compared directly."""
+        """Whether these are the backbones of the paper, so that values can be compared
+        directly.
+        """
         return set(self.benchmark.backbones) == set(WEIGHT_DECAY)
 
     @property
     def by_aggregator(self) -> "list[Setting]":
-        """This setting with `max`, and the same with the other aggregator if there is one."""
+        """This setting with `max`, and the same with the other aggregator if there is
+        one.
+        """
         return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setting":
         """The setting from the values of `dataclasses.asdict`."""
-        groups = {r: Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES}
+        groups = {
+            r: Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"]))
+            for r in ROLES
+        }
         return cls(**{"beside": "", **values, **groups, "aggregator": MAX})
 
 
 def regularisation(backbone: str) -> float:
-    """The weight decay of least squares: the published one for a published backbone, otherwise 1e-4."""
+    """The weight decay of least squares: the published one for a published backbone,
+    otherwise 1e-4.
+    """
     return WEIGHT_DECAY.get(backbone, 1e-4)
 
 
@@ -91,52 +103,85 @@ def discover(
     maps: int = MAPS,
     beside: str = "",
 ) -> Setting:
-    """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
+    """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and
+    data sets.
 
-    Data sets with at least a hundred classes are used for "d in 1", `combidigits` for CombiDigits, and all others for
-    the benchmark. If none of the paper's ten-class sets is there, sets of a hundred classes are used for the benchmark
-    too. Each role has the backbones with packs of all of its data sets. With the aggregator `beside`, the studies of
-    `max` are repeated.
+    Data sets with at least a hundred classes are used for "d in 1", `combidigits` for
+    CombiDigits, and all others for the benchmark. If none of the paper's ten-class sets
+    is there, sets of a hundred classes are used for the benchmark too. Each role has
+    the backbones with packs of all of its data sets. With the aggregator `beside`, the
+    studies of `max` are repeated.
     """
     if not 1 <= maps <= MAPS:
-        raise ParameterError(f"discover(maps={maps}): maps must be int from 1 to {MAPS}.")
+        raise ParameterError(
+            f"discover(maps={maps}): maps must be int from 1 to {MAPS}."
+        )
     if beside:
         aggregators.family.resolve(beside)
     path = Path(folder)
     if not path.is_dir():
         raise FileError(f"There is no folder {path}.")
-    sizes_of = {tuple(file.stem.rsplit("-", 1)): _class_sizes(file) for file in sorted(path.glob("*-*.npz"))}
+    sizes_of = {
+        tuple(file.stem.rsplit("-", 1)): _class_sizes(file)
+        for file in sorted(path.glob("*-*.npz"))
+    }
     classes = {pack: sizes for pack, sizes in sizes_of.items() if sizes}
     if not classes:
         raise FileError(f"{path} has no packs BACKBONE-DATASET.npz.")
-    for kind, asked, known in zip(("backbone", "data set"), (backbones, datasets), map(set, zip(*classes))):
+    for kind, asked, known in zip(
+        ("backbone", "data set"), (backbones, datasets), map(set, zip(*classes))
+    ):
         for name in asked:
             if name not in known:
                 raise unknown(f"{kind} in {path}", name, sorted(known))
-    packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
+    packs = {
+        (b, d): sizes
+        for (b, d), sizes in classes.items()
+        if b in (backbones or [b]) and d in (datasets or [d])
+    }
     names = _paper_first({d for _, d in packs}, BENCHMARK)
     candidates = _paper_first({b for b, _ in packs}, WEIGHT_DECAY)
 
     def group(datasets: Sequence[str]) -> Group:
-        complete = (b for b in candidates if datasets and all((b, d) in packs for d in datasets))
+        complete = (
+            b for b in candidates if datasets and all((b, d) in packs for d in datasets)
+        )
         return Group(tuple(complete), tuple(datasets))
 
-    many = [d for d in names if max(len(s) for (_, e), s in packs.items() if e == d) >= POOL]
-    rest = [d for d in names if d != COMBINED and (d not in many or not {*BENCHMARK} & {*names})]
+    many = [
+        d for d in names if max(len(s) for (_, e), s in packs.items() if e == d) >= POOL
+    ]
+    rest = [
+        d
+        for d in names
+        if d != COMBINED and (d not in many or not {*BENCHMARK} & {*names})
+    ]
     benchmark, combined = group(rest), group([d for d in names if d == COMBINED])
     if not benchmark:
-        raise ParameterError(f"{path}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
-    smallest = min(min(packs[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
-    return Setting(os.fspath(path), benchmark, combined, group(many), smallest, maps, beside)
+        raise ParameterError(
+            f"{path}: no backbone has packs of all of"
+            f" {', '.join(rest) or 'the benchmark'}."
+        )
+    smallest = min(
+        min(packs[b, d]) for b in benchmark.backbones for d in benchmark.datasets
+    )
+    return Setting(
+        os.fspath(path), benchmark, combined, group(many), smallest, maps, beside
+    )
 
 
 def _paper_first(names: set[str], of_paper: Iterable[str]) -> list[str]:
     """The names, those of the paper first and in its order."""
-    return [*(name for name in of_paper if name in names), *sorted(names - set(of_paper))]
+    return [
+        *(name for name in of_paper if name in names),
+        *sorted(names - set(of_paper)),
+    ]
 
 
 def _class_sizes(path: Path) -> tuple[int, ...]:
-    """The number of training rows of each class; empty for a file that is not a pack of embeddings."""
+    """The number of training rows of each class; empty for a file that is not a pack of
+    embeddings.
+    """
     with open_pack(path) as pack:
         if not {"train", "train_labels"} <= set(pack.files):
             return ()
@@ -151,14 +196,20 @@ def role_study(
     seeds: Sequence[int] = SEEDS,
     shots: Sequence[int] = (),
 ) -> list[Study]:
-    """The study of some methods on the packs of one role, after which it is named; none if there are no such packs.
+    """The study of some methods on the packs of one role, after which it is named; none
+    if there are no such packs.
 
-    In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the aggregator of the setting.
+    In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the
+    aggregator of the setting.
     """
     group = setting.group(role)
     if not group:
         return []
-    texts = [method_text(method, b, setting.aggregator) for method in methods for b in group.backbones]
+    texts = [
+        method_text(method, b, setting.aggregator)
+        for method in methods
+        for b in group.backbones
+    ]
     study = Study(
         name=role,
         embeddings=setting.embeddings,
@@ -174,8 +225,12 @@ def role_study(
 
 @cache
 def method_text(method: str, backbone: str, aggregator: str = MAX) -> str:
-    """A method as results name it: with the weight decay of the backbone and an aggregator in place of `max`."""
-    text = with_aggregator(method, aggregator).replace("{reg}", repr(regularisation(backbone)))
+    """A method as results name it: with the weight decay of the backbone and an
+    aggregator in place of `max`.
+    """
+    text = with_aggregator(method, aggregator).replace(
+        "{reg}", repr(regularisation(backbone))
+    )
     return str(method_from_text(text))
 
 
@@ -192,10 +247,19 @@ NORMS = tuple(
 
 
 def every_norm(pattern: str) -> tuple[str, ...]:
-    """The methods that a pattern describes: `*` stands for the norms of the nine settings of the paper."""
+    """The methods that a pattern describes: `*` stands for the norms of the nine
+    settings of the paper.
+    """
     pre, generator, post, inf, aggregator = pattern.split(" / ")
-    fitting = (norms for norms in NORMS if all(p in ("*", norm) for p, norm in zip((pre, post, inf), norms)))
-    return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in fitting)
+    fitting = (
+        norms
+        for norms in NORMS
+        if all(p in ("*", norm) for p, norm in zip((pre, post, inf), norms))
+    )
+    return tuple(
+        f"{pre} / {generator} / {post} / {inf} / {aggregator}"
+        for pre, post, inf in fitting
+    )
 
 
 def cosine(generator: str, aggregator: str = MAX) -> str:

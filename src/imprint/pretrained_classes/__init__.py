@@ -1,4 +1,6 @@
-"""New classes next to the classes that a network was pre-trained on, as one immutable value, and their aggregators."""
+"""New classes next to the classes that a network was pre-trained on, as one immutable
+value, and their aggregators.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -25,7 +27,9 @@ MARGIN_SHARE = 0.99  # of held-out pictures of new classes, which must reach the
 
 
 class PretrainedClasses(NamedTuple):
-    """The remaining classes of a network's classification head: a row of weights and a bias each."""
+    """The remaining classes of a network's classification head: a row of weights and a
+    bias each.
+    """
 
     labels: tuple[str, ...]
     weights: Array  # (n, d)
@@ -35,22 +39,30 @@ class PretrainedClasses(NamedTuple):
     def of(cls, head: backbones.ClassifierHead) -> "PretrainedClasses":
         """The classes of a head by name; WordNet ids distinguish equal names."""
         count = Counter(head.names)
-        labels = (name if count[name] == 1 else f"{name} ({id_})" for name, id_ in zip(head.names, head.ids))
+        labels = (
+            name if count[name] == 1 else f"{name} ({id_})"
+            for name, id_ in zip(head.names, head.ids)
+        )
         return cls(tuple(labels), head.weights, head.bias)
 
     def without(self, removed: set[str]) -> "PretrainedClasses":
         """All classes except some."""
         rest = [i for i, label in enumerate(self.labels) if label not in removed]
-        return PretrainedClasses(tuple(self.labels[i] for i in rest), self.weights[rest], self.bias[rest])
+        return PretrainedClasses(
+            tuple(self.labels[i] for i in rest), self.weights[rest], self.bias[rest]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class PretrainedHead(Decider):
-    """A network's pre-trained classes and a `Head` of new ones. `learn` and `forget` return another one.
+    """A network's pre-trained classes and a `Head` of new ones. `learn` and `forget`
+    return another one.
 
-    `strategy` states how they decide together: `qi` by the cosine, all rows at unit length; `done` by the network's
-    logits, with new rows matched to the quantiles of its weights; `margin` as `done`, but a new class wins only if it
-    exceeds the pre-trained ones by the margin that nearly all new pictures reach. The head then decides which one.
+    `strategy` states how they decide together: `qi` by the cosine, all rows at unit
+    length; `done` by the network's logits, with new rows matched to the quantiles of
+    its weights; `margin` as `done`, but a new class wins only if it exceeds the
+    pre-trained ones by the margin that nearly all new pictures reach. The head then
+    decides which one.
     """
 
     label_type: ClassVar[None] = None
@@ -63,15 +75,28 @@ class PretrainedHead(Decider):
     def labels(self) -> tuple[Any, ...]:
         return *self.pretrained.labels, *self.imprinted.labels
 
-    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "PretrainedHead":
-        """This head after new classes and more rows of imprinted ones; pre-trained classes take no pictures."""
+    def learn(
+        self, X: Array, y: Array, weight: Array | None = None
+    ) -> "PretrainedHead":
+        """This head after new classes and more rows of imprinted ones; pre-trained
+        classes take no pictures.
+        """
         if np.asarray(y).dtype.kind != "U":
-            raise ParameterError("keep_head: the labels must be text, as the names of the network's own classes are.")
+            raise ParameterError(
+                "keep_head: the labels must be text, as the names of the network's own"
+                " classes are."
+            )
         if X.shape[1] != (width := self.pretrained.weights.shape[1]):
-            raise ParameterError(f"keep_head: the rows have {X.shape[1]} columns, the network's own head {width}.")
+            raise ParameterError(
+                f"keep_head: the rows have {X.shape[1]} columns, the network's own head"
+                f" {width}."
+            )
         if shared := sorted({*np.unique(y).tolist()} & {*self.pretrained.labels}):
             advice = "give the new one another name, or forget the network's first"
-            raise ParameterError(f"keep_head: {shared[0]!r} is a class of the network's own head; {advice}.")
+            raise ParameterError(
+                f"keep_head: {shared[0]!r} is a class of the network's own head;"
+                f" {advice}."
+            )
         return replace(self, imprinted=self.imprinted.learn(X, y, weight))
 
     def forget(self, label: Any) -> "PretrainedHead":
@@ -80,88 +105,148 @@ class PretrainedHead(Decider):
             raise unknown("class", label, map(str, self.classes))
         is_pretrained = label in self.pretrained.labels
         if len(self.pretrained.labels if is_pretrained else self.imprinted) == 1:
-            kind = "of the network's own" if is_pretrained else "next to the network's own"
-            raise ParameterError(f"forget({label!r}): it is the only class {kind}; keep_head needs at least one.")
+            kind = (
+                "of the network's own" if is_pretrained else "next to the network's own"
+            )
+            raise ParameterError(
+                f"forget({label!r}): it is the only class {kind}; keep_head needs at"
+                " least one."
+            )
         if is_pretrained:
             return replace(self, pretrained=self.pretrained.without({label}))
         return replace(self, imprinted=self.imprinted.forget(label))
 
     @property
     def norm_inf(self) -> Normaliser:
-        return self.imprinted.norm_inf if self.strategy == "qi" else normalisers.family.resolve("none")
+        return (
+            self.imprinted.norm_inf
+            if self.strategy == "qi"
+            else normalisers.family.resolve("none")
+        )
 
     @property
     def aggregator(self) -> Aggregator:
         if self.strategy == "qi":
-            return Logits(temperature=getattr(self.imprinted.aggregator, "temperature", 1.0))
+            return Logits(
+                temperature=getattr(self.imprinted.aggregator, "temperature", 1.0)
+            )
         return Logits() if self.strategy == "done" else LogitsWithMargin()
 
     @property
     def description(self) -> str:
-        return f"{self.imprinted.method}, next to {len(self.pretrained.labels)} pre-trained classes ({self.strategy})"
+        return (
+            f"{self.imprinted.method}, next to {len(self.pretrained.labels)}"
+            f" pre-trained classes ({self.strategy})"
+        )
 
     @lazy
     def margin(self) -> float:
-        """By how much a new class must exceed the pre-trained ones: 99 % of held-out pictures of new classes do.
+        """By how much a new class must exceed the pre-trained ones: 99 % of held-out
+        pictures of new classes do.
 
-        It is at least 0. It is 0 for other strategies, and if no class has a second picture.
+        It is at least 0. It is 0 for other strategies, and if no class has a second
+        picture.
         """
         if self.strategy != "margin":
             return 0.0
         pretrained, logits = self._pretrained_layer(), Logits()
-        folds, gaps = self.imprinted.folds, [np.empty(0)]  # the strategy requires `calibrate=True`
+        # the strategy requires `calibrate=True`
+        folds, gaps = self.imprinted.folds, [np.empty(0)]
         for f, head in enumerate(folds.heads):
-            held_out = [rows.rows[rows.fold == f] for label, rows in folds.held.items() if label in head]
+            held_out = [
+                rows.rows[rows.fold == f]
+                for label, rows in folds.held.items()
+                if label in head
+            ]
             if sum(map(len, held_out)):
                 X = np.concatenate(held_out)
-                new_scores, old_scores = logits.scores(X, gate_layer(pretrained, head)), logits.scores(X, pretrained)
+                new_scores, old_scores = (
+                    logits.scores(X, gate_layer(pretrained, head)),
+                    logits.scores(X, pretrained),
+                )
                 gaps.append(new_scores.max(axis=1) - old_scores.max(axis=1))
         margins = np.concatenate(gaps)
-        return max(0.0, float(np.quantile(margins, 1 - MARGIN_SHARE, method="lower"))) if len(margins) else 0.0
+        return (
+            max(0.0, float(np.quantile(margins, 1 - MARGIN_SHARE, method="lower")))
+            if len(margins)
+            else 0.0
+        )
 
     @lazy
     def proxies(self) -> Proxies:
         """The network's rows and the normalised new proxies, sorted by class."""
         new, n = self.imprinted.proxies, len(self.pretrained.labels)
-        W = new.weights if self.strategy == "qi" else match_quantiles(self.pretrained.weights, new.weights)
+        W = (
+            new.weights
+            if self.strategy == "qi"
+            else match_quantiles(self.pretrained.weights, new.weights)
+        )
         mass = np.concatenate([np.ones(n), new.mass])
         spread = np.concatenate([np.zeros(n), new.spread])
         labels = self._indices()[np.concatenate([np.arange(n), n + new.labels])]
         order = np.argsort(labels, kind="stable")
-        weights = np.concatenate([self._pretrained_layer().weights, W.astype(self.imprinted.dtype, copy=False)])
+        weights = np.concatenate(
+            [
+                self._pretrained_layer().weights,
+                W.astype(self.imprinted.dtype, copy=False),
+            ]
+        )
         return Proxies(weights[order], labels[order], mass[order], spread[order])
 
     @lazy
     def prepared(self) -> Any:
-        """One linear layer; for the strategy `margin`, with the head that chooses among the new classes."""
+        """One linear layer; for the strategy `margin`, with the head that chooses among
+        the new classes.
+        """
         pretrained, new = self._pretrained_layer(), self.imprinted
         indices, n = self._indices(), len(self.pretrained.labels)
         bias = np.empty(len(self), dtype=new.dtype)
         bias[indices[:n]] = pretrained.bias
-        bias[indices[n:]] = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
+        bias[indices[n:]] = (
+            0.0
+            if self.strategy == "qi"
+            else float(np.median(self.pretrained.bias)) - self.margin
+        )
         if self.strategy != "margin":
             return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
-        weights = np.concatenate([pretrained.weights, gate_layer(pretrained, new).weights])[np.argsort(indices)]
+        weights = np.concatenate(
+            [pretrained.weights, gate_layer(pretrained, new).weights]
+        )[np.argsort(indices)]
         return LinearLayer(weights, np.arange(len(self)), bias, new, indices[n:])
 
     def _pretrained_layer(self) -> "LinearLayer":
         (labels, weights, bias), dtype = self.pretrained, self.imprinted.dtype
         if self.strategy == "qi":
-            return LinearLayer(unit_rows(weights.astype(dtype)), np.arange(len(labels)), np.zeros(len(labels), dtype))
-        return LinearLayer(weights.astype(dtype), np.arange(len(labels)), bias.astype(dtype))
+            return LinearLayer(
+                unit_rows(weights.astype(dtype)),
+                np.arange(len(labels)),
+                np.zeros(len(labels), dtype),
+            )
+        return LinearLayer(
+            weights.astype(dtype), np.arange(len(labels)), bias.astype(dtype)
+        )
 
     def _indices(self) -> Array:
-        """The indices in `classes` of the pre-trained classes, then of the new ones as their head sorts them."""
-        return np.searchsorted(self.classes, [*self.pretrained.labels, *self.imprinted.classes.tolist()])
+        """The indices in `classes` of the pre-trained classes, then of the new ones as
+        their head sorts them.
+        """
+        return np.searchsorted(
+            self.classes, [*self.pretrained.labels, *self.imprinted.classes.tolist()]
+        )
 
     @property
     def calibration(self) -> Any:
         """Refused: it would need pictures of the pre-trained classes."""
-        raise NotFittedError("With keep_head a model has no pictures of the network's own classes to calibrate with.")
+        raise NotFittedError(
+            "With keep_head a model has no pictures of the network's own classes to"
+            " calibrate with."
+        )
 
 
 class LinearLayer(NamedTuple):
-    """A linear layer whose classes may have several rows, and perhaps the head that chooses among the new classes."""
+    """A linear layer whose classes may have several rows, and perhaps the head that
+    chooses among the new classes.
+    """
 
     weights: Array  # (p, d) sorted by class
     starts: Array  # (C,)
@@ -172,9 +257,13 @@ class LinearLayer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Logits(Aggregator):
-    """A linear layer: a class scores the largest inner product of the query with its rows, plus its bias."""
+    """A linear layer: a class scores the largest inner product of the query with its
+    rows, plus its bias.
+    """
 
-    temperature: float = param(1.0, "divides the scores before the softmax", gt=0, detail=True)
+    temperature: float = param(
+        1.0, "divides the scores before the softmax", gt=0, detail=True
+    )
     measure = "similarity"
 
     def scores(self, Q: Array, prepared: LinearLayer) -> Array:
@@ -187,45 +276,71 @@ class Logits(Aggregator):
         return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
 
     def facts(self, proxies: Proxies, prepared: LinearLayer) -> Facts | None:
-        return None if prepared.new is not None else facts_of_maxima(self.temperature, prepared.bias)
+        return (
+            None
+            if prepared.new is not None
+            else facts_of_maxima(self.temperature, prepared.bias)
+        )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer) -> tuple[str, str] | None:
+    def graph(
+        self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer
+    ) -> tuple[str, str] | None:
         if prepared.new is not None:
             return None
         dtype = proxies.weights.dtype
-        S = g.add("Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype))
-        return S, g.add("Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1)
+        S = g.add(
+            "Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype)
+        )
+        return S, g.add(
+            "Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogitsWithMargin(Logits):
-    """Every class scores its logit, and the margin is part of the bias of new classes. The head chooses among these.
+    """Every class scores its logit, and the margin is part of the bias of new classes.
+    The head chooses among these.
 
-    The class that it chooses gets their largest logit. The scores of the other new classes are lower by the differences
-    of their log-probabilities among the new classes.
+    The class that it chooses gets their largest logit. The scores of the other new
+    classes are lower by the differences of their log-probabilities among the new
+    classes.
     """
 
     def scores(self, Q: Array, prepared: Any) -> Array:
-        S, new, columns = super().scores(Q, prepared), prepared.new, prepared.new_classes
-        P = np.maximum(new.probabilities(new.scores(Q)), MIN_PROBABILITY, dtype=np.float64)
-        S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(P / P.max(axis=1, keepdims=True))
+        S, new, columns = (
+            super().scores(Q, prepared),
+            prepared.new,
+            prepared.new_classes,
+        )
+        P = np.maximum(
+            new.probabilities(new.scores(Q)), MIN_PROBABILITY, dtype=np.float64
+        )
+        S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(
+            P / P.max(axis=1, keepdims=True)
+        )
         return S
 
 
 def match_quantiles(weights: Array, W: Array) -> Array:
-    """The rows W with the ranks of their values kept and the values replaced by the mean sorted row of `weights`."""
+    """The rows W with the ranks of their values kept and the values replaced by the
+    mean sorted row of `weights`.
+    """
     target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
     return np.asarray(target[ranks(W)])
 
 
 def gate_layer(pretrained: LinearLayer, new: Head) -> LinearLayer:
-    """The layer that decides between new and pre-trained classes, by one row for every new class.
+    """The layer that decides between new and pre-trained classes, by one row for every
+    new class.
 
-    The row is the mean of the class, matched to the quantiles of the pre-trained weights; its bias is their median.
+    The row is the mean of the class, matched to the quantiles of the pre-trained
+    weights; its bias is their median.
     """
     W, _, mass, _ = new.proxies
     sums = np.add.reduceat(W * mass[:, None], new.proxies.starts, axis=0)
     rows = np.add.reduceat(mass, new.proxies.starts, axis=0)
     means = (sums / rows[:, None]).astype(W.dtype)
     bias = np.full(len(means), np.median(pretrained.bias), dtype=pretrained.bias.dtype)
-    return LinearLayer(match_quantiles(pretrained.weights, means), np.arange(len(means)), bias)
+    return LinearLayer(
+        match_quantiles(pretrained.weights, means), np.arange(len(means)), bias
+    )

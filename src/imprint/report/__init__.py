@@ -1,5 +1,8 @@
 """Results for people to read: diagrams, tables, pages."""
 
-from imprint.report.critical_difference import critical_difference, save_critical_difference
+from imprint.report.critical_difference import (
+    critical_difference,
+    save_critical_difference,
+)
 
 __all__ = ["critical_difference", "save_critical_difference"]

@@ -1,4 +1,6 @@
-"""The contents of the page about the paper, as values: tables, pictures, and claims with their verdicts."""
+"""The contents of the page about the paper, as values: tables, pictures, and claims
+with their verdicts.
+"""
 
 import re
 from collections import Counter
@@ -23,8 +25,10 @@ class Verdict(StrEnum):
 MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
 CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
 PUBLISHED = "published results"
-UNBREAKABLE = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")  # hyphens where no line may break
-BREAKABLE = re.compile(r"(?<=\w)[_/](?=\w)")  # characters within long names after which a line may break
+# hyphens where no line may break
+UNBREAKABLE = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")
+# characters within long names after which a line may break
+BREAKABLE = re.compile(r"(?<=\w)[_/](?=\w)")
 
 
 def verdict(holds: bool | Verdict) -> Verdict:
@@ -36,7 +40,9 @@ def verdict(holds: bool | Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim: its verdict on these results with the figures behind it, and the same for the published results."""
+    """A claim: its verdict on these results with the figures behind it, and the same
+    for the published results.
+    """
 
     text: str
     verdict: Verdict
@@ -54,18 +60,29 @@ class Picture:
     caption: str
 
     def html(self) -> str:
-        """The picture as part of an HTML page, with identifiers that are unique on the page."""
+        """The picture as part of an HTML page, with identifiers that are unique on the
+        page.
+        """
         svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{self.name}-", self.svg.decode())
         return html.figure(svg, f"<figcaption>{escape(self.caption)}</figcaption>")
 
     def markdown(self, folder: str) -> list[str]:
-        """The lines of Markdown that show the picture, stored as SVG in a folder, and its caption."""
-        return [f"![{markdown_cell(self.caption)}]({folder}{self.name}.svg)", "", self.caption, ""]
+        """The lines of Markdown that show the picture, stored as SVG in a folder, and
+        its caption.
+        """
+        return [
+            f"![{markdown_cell(self.caption)}]({folder}{self.name}.svg)",
+            "",
+            self.caption,
+            "",
+        ]
 
 
 @dataclass(frozen=True)
 class Section:
-    """The results of one artefact. Every run shows its `text`; only the first of several runs shows the `note`."""
+    """The results of one artefact. Every run shows its `text`; only the first of
+    several runs shows the `note`.
+    """
 
     name: str
     title: str
@@ -74,7 +91,8 @@ class Section:
     parts: tuple[TextTable | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
-    topic: str = ""  # the page of the documentation that shows it, if everything was run
+    # the page of the documentation that shows it, if everything was run
+    topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,9 +118,11 @@ Shown = list[tuple[Run, Section]]
 
 
 def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
-    """Each artefact with its section in the first run that has one, then those of later runs that differ from it.
+    """Each artefact with its section in the first run that has one, then those of later
+    runs that differ from it.
 
-    The first section has its note at the end of its text; later ones do not repeat its text.
+    The first section has its note at the end of its text; later ones do not repeat its
+    text.
     """
     artefacts: dict[str, Shown] = {}
     firsts: dict[str, Section] = {}
@@ -110,12 +130,27 @@ def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
         for section in run.sections:
             first = firsts.setdefault(section.name, section)
             if section.name not in artefacts:
-                artefacts[section.name] = [(run, replace(section, text=f"{section.text} {section.note}".strip()))]
+                artefacts[section.name] = [
+                    (
+                        run,
+                        replace(section, text=f"{section.text} {section.note}".strip()),
+                    )
+                ]
             elif section != first and (section.parts or section.claims):
-                suffix, parts = as_file(run.name), section.parts  # pictures of several runs need different names
-                named = tuple(replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in parts)
+                # pictures of several runs need different names
+                suffix, parts = as_file(run.name), section.parts
+                named = tuple(
+                    (
+                        replace(p, name=f"{p.name}-{suffix}")
+                        if isinstance(p, Picture)
+                        else p
+                    )
+                    for p in parts
+                )
                 text = "" if section.text == first.text else section.text
-                artefacts[section.name].append((run, replace(section, text=text, parts=named)))
+                artefacts[section.name].append(
+                    (run, replace(section, text=text, parts=named))
+                )
     return list(artefacts.values())
 
 
@@ -125,8 +160,12 @@ def as_file(name: str) -> str:
 
 
 def line_breaks(text: str) -> str:
-    """Text as HTML, in which 7.1e-15 stays on one line and long names such as a_b/c may break."""
-    return BREAKABLE.sub(r"\g<0><wbr>", escape(UNBREAKABLE.sub("\N{NON-BREAKING HYPHEN}", text)))
+    """Text as HTML, in which 7.1e-15 stays on one line and long names such as a_b/c may
+    break.
+    """
+    return BREAKABLE.sub(
+        r"\g<0><wbr>", escape(UNBREAKABLE.sub("\N{NON-BREAKING HYPHEN}", text))
+    )
 
 
 Verdicts = dict[str, tuple[Verdict, str]]
@@ -135,14 +174,19 @@ Verdicts = dict[str, tuple[Verdict, str]]
 
 @dataclass(frozen=True)
 class Claims:
-    """Claims, each once, with the verdicts of several runs and of the published results."""
+    """Claims, each once, with the verdicts of several runs and of the published
+    results.
+    """
 
     runs: Sequence[str]
-    verdicts: Mapping[tuple[str, str], Verdicts]  # by the name of the artefact and the text of the claim
+    # by the name of the artefact and the text of the claim
+    verdicts: Mapping[tuple[str, str], Verdicts]
 
     @classmethod
     def of(cls, shown: Iterable[Shown], runs: Iterable[Run]) -> "Claims":
-        """The claims in the order of the sections; all runs have the same published figures."""
+        """The claims in the order of the sections; all runs have the same published
+        figures.
+        """
         verdicts: dict[tuple[str, str], Verdicts] = {}
         for run, section in (pair for sections in shown for pair in sections):
             for claim in section.claims:
@@ -164,7 +208,10 @@ class Claims:
         """The claims as a table of texts."""
         rows = []
         for (_, text), verdicts in self.verdicts.items():
-            cells = {source: f"{MARKS[judged]} {judged}: {figures}" for source, (judged, figures) in verdicts.items()}
+            cells = {
+                source: f"{MARKS[judged]} {judged}: {figures}"
+                for source, (judged, figures) in verdicts.items()
+            }
             rows.append((text, *(cells.get(source, "") for source in self.sources)))
         return TextTable(("claim", *self.sources), tuple(rows), len(self.runs) + 2)
 
@@ -176,14 +223,19 @@ class Claims:
             for source, (judged, figures) in verdicts.items():
                 mark = f'<span class="{CSS[judged]}">{MARKS[judged]} {judged}</span>'
                 name = "published" if source == PUBLISHED else source
-                cells[source] = f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(figures)}</td>'
+                lines = line_breaks(figures)
+                cells[source] = f'<td data-of="{escape(name)}">{mark}<br>{lines}</td>'
             row = (cells.get(source, "<td></td>") for source in self.sources)
             rows.append(html.row(f"<td>{line_breaks(text)}</td>", *row))
         return html.table(html.heads(("claim", *self.sources)), rows, "claims")
 
     def count(self, source: str) -> Counter[Verdict]:
         """How often a run, or the published results, come to each verdict."""
-        return Counter(verdicts[source][0] for verdicts in self.verdicts.values() if source in verdicts)
+        return Counter(
+            verdicts[source][0]
+            for verdicts in self.verdicts.values()
+            if source in verdicts
+        )
 
     def holding(self, source: str) -> str:
         """How many claims hold, such as "3 of 4"; empty if there are none."""
@@ -191,11 +243,21 @@ class Claims:
         return f"{counts[Verdict.HOLDS]} of {counts.total()}" if counts else ""
 
     def tally(self) -> str:
-        """How many claims each run supports, and how many the published results support."""
+        """How many claims each run supports, and how many the published results
+        support.
+        """
         parts = []
         for source in self.sources:
             holds, fails, untested = (self.count(source)[judged] for judged in Verdict)
-            name = source if source == PUBLISHED else f"results {'' if source.startswith('here') else 'on '}{source}"
-            rest = f", contradict {fails} and cannot test {untested}" if untested else f" and contradict {fails}"
+            name = (
+                source
+                if source == PUBLISHED
+                else f"results {'' if source.startswith('here') else 'on '}{source}"
+            )
+            rest = (
+                f", contradict {fails} and cannot test {untested}"
+                if untested
+                else f" and contradict {fails}"
+            )
             parts.append(f"the {name} support {holds}{rest}")
         return f"{count(len(self.verdicts), 'claim')}: {'; '.join(parts)}."

@@ -1,1 +1,3 @@
-"""`imprint serve`: a page on which classes are labelled and tried, and the server behind it."""
+"""`imprint serve`: a page on which classes are labelled and tried, and the server
+behind it.
+"""

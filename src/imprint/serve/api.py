@@ -1,4 +1,6 @@
-"""The routes below /api. Every response is JSON or a file, every error `{"error": sentence}`."""
+"""The routes below /api. Every response is JSON or a file, every error `{"error":
+sentence}`.
+"""
 
 import asyncio
 import json
@@ -18,17 +20,38 @@ from imprint.serve import export, view
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.project import Project
-from imprint.serve.requests import DEADLINE, INPUT, Endpoints, Handler, json_object, number
+from imprint.serve.requests import (
+    DEADLINE,
+    INPUT,
+    Endpoints,
+    Handler,
+    json_object,
+    number,
+)
 from imprint.serve.store import digest_of
 
 Json = dict[str, Any]
-CHANGES = ("clear", "create", "delete", "describe", "drop", "hold", "merge", "move", "redo", "rename", "undo")
+CHANGES = (
+    "clear",
+    "create",
+    "delete",
+    "describe",
+    "drop",
+    "hold",
+    "merge",
+    "move",
+    "redo",
+    "rename",
+    "undo",
+)
 REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
 CACHE_CONTROL = "private, max-age=31536000, immutable"
 DEFAULT_UNKNOWN = 0.05  # p-value below which an input is none of the classes
-SIDES = {"thumbnail": 224, "picture": 1280}  # longest side, in pixels, of the pictures of items
+# longest side, in pixels, of the pictures of items
+SIDES = {"thumbnail": 224, "picture": 1280}
 POLL = 0.05  # seconds between two checks for news
-HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
+# seconds after which an event is sent in any case, to notice closed connections
+HEARTBEAT = 15.0
 
 
 def routes(endpoints: Endpoints) -> list[Route]:
@@ -37,23 +60,38 @@ def routes(endpoints: Endpoints) -> list[Route]:
     get: dict[str, Handler] = {
         "/api/health": health,
         "/api/projects": lambda *_: projects.as_json(),
-        "/api/state": lambda project, *_: {**view.state(project), "token_file": str(projects.first / "token")},
-        "/api/classes": lambda project, *_: [{**one, "items": len(one["items"])} for one in view.classes(project)],
-        "/api/events": lambda project, *_: StreamingResponse(events(project), media_type="text/event-stream"),
+        "/api/state": lambda project, *_: {
+            **view.state(project),
+            "token_file": str(projects.first / "token"),
+        },
+        "/api/classes": lambda project, *_: [
+            {**one, "items": len(one["items"])} for one in view.classes(project)
+        ],
+        "/api/events": lambda project, *_: StreamingResponse(
+            events(project), media_type="text/event-stream"
+        ),
         "/api/items/{number:int}/{kind}": preview,
         "/api/drift": lambda project, *_: project.drift.as_json(),
         "/api/evaluation": evaluation,
         "/api/judge": evaluation,
         "/api/export/{what}": export_file,
         "/api/take/{what}": export_file,
-        "/api/pool": lambda project, *_: {"inputs": len(project.pool.rows), "left": len(project.pool.left())},
-        "/api/pool/next": lambda project, request, _: project.pool.suggest(int(number(request, "n", 20, 1, 200))),
+        "/api/pool": lambda project, *_: {
+            "inputs": len(project.pool.rows),
+            "left": len(project.pool.left()),
+        },
+        "/api/pool/next": lambda project, request, _: project.pool.suggest(
+            int(number(request, "n", 20, 1, 200))
+        ),
         "/api/pool/confident": lambda project, request, _: project.pool.confident(
             number(request, "probability", 0.95, 0, 1)
         ),
     }
     post: dict[str, tuple[Handler, str]] = {
-        "/api/projects": (lambda _, __, content: projects.change(json_object(content)), "change"),
+        "/api/projects": (
+            lambda _, __, content: projects.change(json_object(content)),
+            "change",
+        ),
         "/api/change": (change, "change"),
         "/api/items": (add, INPUT),
         "/api/predict": (predict, INPUT),
@@ -61,31 +99,46 @@ def routes(endpoints: Endpoints) -> list[Route]:
         "/api/import": (import_model, "model"),
         "/api/open": (import_model, "model"),
         "/api/pool": (add_to_pool, INPUT),
-        "/api/pool/skip": (lambda project, _, content: project.pool.skip(json_object(content)), "change"),
+        "/api/pool/skip": (
+            lambda project, _, content: project.pool.skip(json_object(content)),
+            "change",
+        ),
     }
     return [
         *(endpoints.route("GET", path, handle) for path, handle in get.items()),
-        *(endpoints.route("POST", path, handle, kind) for path, (handle, kind) in post.items()),
+        *(
+            endpoints.route("POST", path, handle, kind)
+            for path, (handle, kind) in post.items()
+        ),
     ]
 
 
 def health(project: Project, request: Request, _: bytes) -> Response:
     threads = project.threads()
     healthy = all(one["alive"] for one in threads.values())
-    status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
+    status = {
+        "status": "ok" if healthy else "failing",
+        "version": __version__,
+        "threads": threads,
+    }
     return JSONResponse(status, 200 if healthy else 503)
 
 
 async def events(project: Project) -> AsyncIterator[str]:
-    """Server-sent events: the newest revision, the newest one that was evaluated, and the drift alarm.
+    """Server-sent events: the newest revision, the newest one that was evaluated, and
+    the drift alarm.
 
-    An event follows every change of these, and the page then requests what it shows. Polling needs no callbacks from
-    the threads of the project.
+    An event follows every change of these, and the page then requests what it shows.
+    Polling needs no callbacks from the threads of the project.
     """
     sent, sent_at = "", 0.0
     while not project.closed:
         evaluated = project.evaluation.model.history.revision
-        news = {"revision": project.history.revision, "evaluated": evaluated, "alarm": project.drift.monitor.alarm}
+        news = {
+            "revision": project.history.revision,
+            "evaluated": evaluated,
+            "alarm": project.drift.monitor.alarm,
+        }
         event = json.dumps({"project": project.folder.name, **news})
         if event != sent or time.monotonic() > sent_at + HEARTBEAT:
             sent, sent_at = event, time.monotonic()
@@ -97,34 +150,58 @@ def change(project: Project, request: Request, content: bytes) -> Json:
     entry = json_object(content)
     kind = entry.get("do")
     if kind not in CHANGES:
-        raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(CHANGES)}.")
+        raise ParameterError(
+            f"do={kind!r}: a change must be one of {', '.join(CHANGES)}."
+        )
     make = project.describe if kind == "describe" else project.change
     return {"revision": make(entry).result(DEADLINE).revision}
 
 
 def add(project: Project, request: Request, content: bytes) -> Response:
     query = request.query_params
-    label, group, held_out = clean_label(query.get("label", "")), query.get("group", "")[:64], "held_out" in query
+    label, group, held_out = (
+        clean_label(query.get("label", "")),
+        query.get("group", "")[:64],
+        "held_out" in query,
+    )
     raw, name, row = _input(project, request, content)
     outcome = project.add(raw, row, label, name, group, held_out).result(DEADLINE)
     others = [{"id": item.id, "label": item.label} for item in outcome.others]
-    summary = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
+    summary = {
+        "id": outcome.id,
+        "new": outcome.new,
+        "revision": outcome.revision,
+        "others": others,
+    }
     return JSONResponse(summary, 201 if outcome.new else 200)
 
 
 def predict(project: Project, request: Request, content: bytes) -> list[Json]:
     query = request.query_params
-    top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", DEFAULT_UNKNOWN, 0, 1)
+    top, unknown = (
+        int(number(request, "top", 3, 1, 1000)),
+        number(request, "unknown", DEFAULT_UNKNOWN, 0, 1),
+    )
     level = int(number(request, "level", 1, 1, 100)) if "level" in query else None
     raw, name, row = _input(project, request, content)
     model = project.calibrated_model()
-    if "unknown" in query and unknown > 0 and model.decider is not None and not model.decider.calibrated:
+    if (
+        "unknown" in query
+        and unknown > 0
+        and model.decider is not None
+        and not model.decider.calibrated
+    ):
         newest = project.evaluated().result(DEADLINE)
         if newest.calibration is None:
-            problem = f"unknown={query['unknown']} cannot be applied, because the model is not calibrated"
+            problem = (
+                f"unknown={query['unknown']} cannot be applied, because the model is"
+                " not calibrated"
+            )
             raise NotFittedError(f"{problem}. {newest.why_uncalibrated}")
         model = project.calibrated_model()
-    predicted = answer(model, row, name, top=top, unknown=unknown, level=level, why="why" in query)
+    predicted = answer(
+        model, row, name, top=top, unknown=unknown, level=level, why="why" in query
+    )
     shown = partial(view.inline_preview, project.modality, raw)
     if model.head is not None:
         project.drift.observe(model.head, predicted["known"], name, shown)
@@ -138,16 +215,30 @@ def add_to_pool(project: Project, request: Request, content: bytes) -> Response:
     return JSONResponse({"digest": project.pool.add(raw, row)}, 201)
 
 
-def _input(project: Project, request: Request, content: bytes) -> tuple[bytes, str, Any]:
-    """The input that a request carries, its name and its embedding, which is computed if it is not cached."""
+def _input(
+    project: Project, request: Request, content: bytes
+) -> tuple[bytes, str, Any]:
+    """The input that a request carries, its name and its embedding, which is computed
+    if it is not cached.
+    """
     modality = project.modality
     if request.headers.get("content-type", "").startswith("application/json"):
         text = json_object(content).get("text")
         if not modality.typed or not isinstance(text, str):
-            raise ParameterError(f"This page reads {modality.plural}: send one as the body of the request.")
+            raise ParameterError(
+                f"This page reads {modality.plural}: send one as the body of the"
+                " request."
+            )
         content = text.encode()
-    name, row = clean_name(request.query_params.get("name", ""), modality.noun), project.rows.get(digest_of(content))
-    return content, name, project.embed(content, name).result(DEADLINE) if row is None else row
+    name, row = (
+        clean_name(request.query_params.get("name", ""), modality.noun),
+        project.rows.get(digest_of(content)),
+    )
+    return (
+        content,
+        name,
+        project.embed(content, name).result(DEADLINE) if row is None else row,
+    )
 
 
 def preview(project: Project, request: Request, _: bytes) -> Response:
@@ -156,12 +247,18 @@ def preview(project: Project, request: Request, _: bytes) -> Response:
     if item is None or item.text is not None or side is None:
         raise HTTPException(404, f"There is no such {project.modality.noun}.")
     media_type, raw = view.preview(project.modality, project.content(item), side)
-    return Response(raw, media_type=media_type, headers={"cache-control": CACHE_CONTROL})
+    return Response(
+        raw, media_type=media_type, headers={"cache-control": CACHE_CONTROL}
+    )
 
 
 def evaluation(project: Project, request: Request, _: bytes) -> Json:
     newest, history = project.evaluation, project.history
-    failure = project.evaluator.error if newest.model.history.revision < history.revision else None
+    failure = (
+        project.evaluator.error
+        if newest.model.history.revision < history.revision
+        else None
+    )
     return {**view.evaluated(newest, history.labelled), "error": failure}
 
 
@@ -172,11 +269,20 @@ def import_model(project: Project, request: Request, content: bytes) -> Json:
 
 def export_file(project: Project, request: Request, _: bytes) -> Response:
     what = request.path_params["what"]
-    headers = {"content-disposition": f'attachment; filename="{what}"', "cache-control": "no-store"}
+    headers = {
+        "content-disposition": f'attachment; filename="{what}"',
+        "cache-control": "no-store",
+    }
     if what == "pictures.zip":
-        return StreamingResponse(export.archive(project), media_type="application/zip", headers=headers)
+        return StreamingResponse(
+            export.archive(project), media_type="application/zip", headers=headers
+        )
     if what not in (REPORT, *MODELS):
         raise HTTPException(404, f"There is no {what!r} to export.")
     newest = project.evaluated().result(DEADLINE)
-    raw = export.evaluation_file(project, newest) if what == REPORT else export.model_file(project, newest, what)
+    raw = (
+        export.evaluation_file(project, newest)
+        if what == REPORT
+        else export.model_file(project, newest, what)
+    )
     return Response(raw, media_type="application/octet-stream", headers=headers)

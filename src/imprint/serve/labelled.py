@@ -1,6 +1,8 @@
-"""The labelled items of a project, and the changes that led to them, which can be undone and redone.
+"""The labelled items of a project, and the changes that led to them, which can be
+undone and redone.
 
-Names of classes and files, which come from users and programs, are normalised or refused in one sentence.
+Names of classes and files, which come from users and programs, are normalised or
+refused in one sentence.
 """
 
 import unicodedata
@@ -13,29 +15,51 @@ from imprint.core.errors import ParameterError, unknown
 from imprint.core.tree import SEPARATOR, LabelTree
 
 Entry = dict[str, Any]
-"""A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other keys are its arguments."""
-RecordedChange = tuple[Entry, int]  # an applied entry, and the number of the item that it created if it is an `add`
+"""A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other
+keys are its arguments.
+"""
+# an applied entry, and the number of the item that it created if it is an `add`
+RecordedChange = tuple[Entry, int]
 LONGEST_LABEL, LONGEST_NAME = 100, 120
 
 
 def clean_label(value: Any) -> str:
-    """A label with normalised white space. Labels that cannot name folders, one per level of a tree, are refused."""
-    label = " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else ""
+    """A label with normalised white space. Labels that cannot name folders, one per
+    level of a tree, are refused.
+    """
+    label = (
+        " ".join(unicodedata.normalize("NFC", value).split())
+        if isinstance(value, str)
+        else ""
+    )
     if not label or len(label) > LONGEST_LABEL:
-        raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
-    parts = [part.strip() for part in label.split(SEPARATOR)]
-    if any(part[:1] in ("", ".") or any(c in '\\:*?"<>|' or not c.isprintable() for c in part) for part in parts):
         raise ParameterError(
-            f"{label!r} cannot name a class, because it also names a folder: leave out leading dots and "
-            '\\ : * ? " < > |, and put a slash only between the levels of a tree, as in animal/cat.'
+            f"The name of a class must have 1 to {LONGEST_LABEL} characters."
+        )
+    parts = [part.strip() for part in label.split(SEPARATOR)]
+    if any(
+        part[:1] in ("", ".")
+        or any(c in '\\:*?"<>|' or not c.isprintable() for c in part)
+        for part in parts
+    ):
+        raise ParameterError(
+            f"{label!r} cannot name a class, because it also names a folder: leave out"
+            ' leading dots and \\ : * ? " < > |, and put a slash only between the'
+            " levels of a tree, as in animal/cat."
         )
     return SEPARATOR.join(parts)
 
 
 def clean_name(name: str, default: str) -> str:
-    """The last part of a file's name, without characters that file systems refuse; `default` if nothing is left."""
+    """The last part of a file's name, without characters that file systems refuse;
+    `default` if nothing is left.
+    """
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
+    allowed = "".join(
+        c
+        for c in unicodedata.normalize("NFC", last)
+        if c.isprintable() and c not in ':*?"<>|'
+    )
     return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else default
 
 
@@ -47,17 +71,27 @@ class LabelledItem(NamedTuple):
     name: str
     digest: str  # SHA-256 of the file's bytes or of the text
     text: str | None = None
-    held_out: bool = False  # held-out items are not fitted; the model is evaluated on them
+    # held-out items are not fitted; the model is evaluated on them
+    held_out: bool = False
 
     @classmethod
     def of_entry(cls, id: int, entry: Entry) -> "LabelledItem":
         """The item that an `add` creates."""
         held_out = entry.get("held_out") is True
-        return cls(id, clean_label(entry["label"]), entry["name"], entry["digest"], entry.get("text"), held_out)
+        return cls(
+            id,
+            clean_label(entry["label"]),
+            entry["name"],
+            entry["digest"],
+            entry.get("text"),
+            held_out,
+        )
 
     @property
     def file(self) -> str:
-        """Its file name in the folder of its class. Names are unique, and a class is fitted in their order."""
+        """Its file name in the folder of its class. Names are unique, and a class is
+        fitted in their order.
+        """
         stem, suffix = splitext(self.name)
         return f"{stem}-{self.digest[:12]}{suffix}"
 
@@ -69,12 +103,15 @@ class LabelledItem(NamedTuple):
 
 @dataclass
 class LabelledSet:
-    """Classes and the items in them. Only `after` modifies a set, and only the copy that it returns."""
+    """Classes and the items in them. Only `after` modifies a set, and only the copy
+    that it returns.
+    """
 
     classes: dict[str, str | None] = field(default_factory=dict)
     """Every class and, if it came with an imported model, its label there."""
     items: dict[int, LabelledItem] = field(default_factory=dict)
-    model: str | None = None  # the digest of the imported model file; None if all classes were labelled here
+    # the digest of the imported model file; None if all classes were labelled here
+    model: str | None = None
 
     def by_class(self) -> dict[str, list[LabelledItem]]:
         """The items of all classes, in the order in which they were added."""
@@ -84,7 +121,9 @@ class LabelledSet:
         return items_of
 
     def after(self, changes: Iterable[RecordedChange]) -> "LabelledSet":
-        """The set after some changes. One that cannot be applied is refused in one sentence."""
+        """The set after some changes. One that cannot be applied is refused in one
+        sentence.
+        """
         copy = LabelledSet(dict(self.classes), dict(self.items), self.model)
         for entry, id in changes:
             copy._apply(entry, id)
@@ -99,43 +138,67 @@ class LabelledSet:
                 self.items[id] = item
             case {"do": "create", "label": label}:
                 if clean_label(label) in self.classes:
-                    raise ParameterError(f"There is a class {clean_label(label)!r} already.")
+                    raise ParameterError(
+                        f"There is a class {clean_label(label)!r} already."
+                    )
                 self._require_class(clean_label(label))
             case {"do": "move", "ids": ids, "label": label}:
                 self._require_class(clean_label(label))
                 self._move(self._named(ids), clean_label(label))
             case {"do": "hold", "ids": ids}:
                 held_out = entry.get("held_out") is not False
-                self.items |= {item.id: item._replace(held_out=held_out) for item in self._named(ids)}
+                self.items |= {
+                    item.id: item._replace(held_out=held_out)
+                    for item in self._named(ids)
+                }
             case {"do": "delete", "ids": ids}:
                 for item in self._named(ids):
                     del self.items[item.id]
             case {"do": "rename", "label": label, "to": to}:
                 label, to = self._existing(label), clean_label(to)
                 if to in self.classes and to != label:
-                    raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
+                    raise ParameterError(
+                        f"There is a class {to!r} already; merge {label!r} into it"
+                        " instead."
+                    )
                 _check_leaf(to, self.classes.keys() - {label})
                 self._move(self._of(label), to)
-                self.classes = {to if k == label else k: origin for k, origin in self.classes.items()}
+                self.classes = {
+                    to if k == label else k: origin
+                    for k, origin in self.classes.items()
+                }
             case {"do": "merge", "label": label, "into": into}:
                 label, into = self._existing(label), self._existing(into)
                 if label == into:
                     raise ParameterError(f"{label!r} cannot be merged into itself.")
                 if self.classes[label] is not None:
-                    raise ParameterError(f"{label!r} came with a model, without its examples, so it cannot be merged.")
+                    raise ParameterError(
+                        f"{label!r} came with a model, without its examples, so it"
+                        " cannot be merged."
+                    )
                 self._move(self._of(label), into)
                 del self.classes[label]
             case {"do": "drop", "label": label}:
-                for leaf in LabelTree.of(self.classes).leaves(label) or [self._existing(label)]:
-                    self.items = {i: item for i, item in self.items.items() if item.label != leaf}
+                for leaf in LabelTree.of(self.classes).leaves(label) or [
+                    self._existing(label)
+                ]:
+                    self.items = {
+                        i: item for i, item in self.items.items() if item.label != leaf
+                    }
                     del self.classes[leaf]
             case {"do": "clear"}:
                 self.classes, self.items, self.model = {}, {}, None
-            case {"do": "open", "labels": labels, "model": model}:  # the classes of a model file replace all others
-                self.classes, self.items = {clean_label(label): str(label) for label in labels}, {}
+            # the classes of a model file replace all others
+            case {"do": "open", "labels": labels, "model": model}:
+                self.classes, self.items = (
+                    {clean_label(label): str(label) for label in labels},
+                    {},
+                )
                 self.model = str(model)
             case _:
-                raise ParameterError(f"The change {entry.get('do')!r} is unknown or lacks an argument.")
+                raise ParameterError(
+                    f"The change {entry.get('do')!r} is unknown or lacks an argument."
+                )
 
     def _move(self, items: Iterable[LabelledItem], label: str) -> None:
         """Move items to a class; those whose content it already has are deleted."""
@@ -168,19 +231,28 @@ class LabelledSet:
             raise ParameterError("ids must be a list of numbers, at least one.")
         for i in ids:
             if not isinstance(i, int) or i not in self.items:
-                raise ParameterError(f"There is no item {i!r}; it may have been deleted.")
+                raise ParameterError(
+                    f"There is no item {i!r}; it may have been deleted."
+                )
         return [self.items[i] for i in dict.fromkeys(ids)]
 
 
 def _check_leaf(label: str, classes: Iterable[str]) -> None:
-    """Refuse a new class above or below another one: only leaves of a tree are classes."""
+    """Refuse a new class above or below another one: only leaves of a tree are
+    classes.
+    """
     for other in classes:
         if f"{other}/".startswith(f"{label}/") or f"{label}/".startswith(f"{other}/"):
-            raise ParameterError(f"{label!r} cannot be a class, because {other!r} is one; rename that first.")
+            raise ParameterError(
+                f"{label!r} cannot be a class, because {other!r} is one; rename that"
+                " first."
+            )
 
 
 class History(NamedTuple):
-    """The labelled set and the changes behind it, as an immutable value: each entry gives another one."""
+    """The labelled set and the changes behind it, as an immutable value: each entry
+    gives another one.
+    """
 
     labelled: LabelledSet = LabelledSet()
     done: tuple[RecordedChange, ...] = ()
@@ -189,10 +261,15 @@ class History(NamedTuple):
     next_id: int = 1
 
     def after(self, entry: Entry) -> "History":
-        """The history with one more entry; this one itself if the entry changes nothing."""
+        """The history with one more entry; this one itself if the entry changes
+        nothing.
+        """
         if entry.get("do") in ("undo", "redo"):
             return self.replayed([entry])
-        change, next_id = (entry, self.next_id), self.next_id + (entry.get("do") == "add")
+        change, next_id = (
+            (entry, self.next_id),
+            self.next_id + (entry.get("do") == "add"),
+        )
         labelled = self.labelled.after([change])
         if labelled == self.labelled:
             return self
@@ -201,7 +278,8 @@ class History(NamedTuple):
     def replayed(self, entries: Sequence[Entry]) -> "History":
         """The history after stored entries. Changes that were undone are not applied.
 
-        Undo moves the last change, and those before it of the same group, to `undone`; redo moves them back.
+        Undo moves the last change, and those before it of the same group, to `undone`;
+        redo moves them back.
         """
         done, undone, next_id = list(self.done), list(self.undone), self.next_id
         for entry in entries:
@@ -219,4 +297,6 @@ class History(NamedTuple):
             while group and source and source[-1][0].get("group") == group:
                 target.append(source.pop())
         labelled = LabelledSet().after(done)
-        return History(labelled, tuple(done), tuple(undone), self.revision + len(entries), next_id)
+        return History(
+            labelled, tuple(done), tuple(undone), self.revision + len(entries), next_id
+        )

@@ -1,4 +1,6 @@
-"""A project of the page: its folder, its labelled items, the newest model and its evaluation."""
+"""A project of the page: its folder, its labelled items, the newest model and its
+evaluation.
+"""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +14,13 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.core.arrays import Array
-from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput, reporting
+from imprint.core.errors import (
+    FileError,
+    ImprintError,
+    ParameterError,
+    UnreadableInput,
+    reporting,
+)
 from imprint.core.files.atomic import exclusive
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.head import Head
@@ -28,7 +36,8 @@ from imprint.serve.workers import SupervisedThread
 
 MAX_BATCH = 256  # maximum number of changes that are written to the disk together
 MAX_EVALUATIONS = 10_000  # maximum number of requests that one evaluation answers
-PAUSE, MAX_WAIT = 0.25, 2.0  # an evaluation waits for a pause between changes, for a maximum time, in seconds
+# an evaluation waits for a pause between changes, for a maximum time, in seconds
+PAUSE, MAX_WAIT = 0.25, 2.0
 LONGEST_DESCRIPTION = 500
 
 
@@ -36,24 +45,34 @@ class CommitOutcome(NamedTuple):
     """The result of a change."""
 
     revision: int
-    id: int = 0  # of an `add`: the new item, or the item of the class that already has this content
+    # of an `add`: the new item, or the item of the class that already has this content
+    id: int = 0
     new: bool = True
-    others: tuple[LabelledItem, ...] = ()  # items of other classes that have the same content as the added one
+    # items of other classes that have the same content as the added one
+    others: tuple[LabelledItem, ...] = ()
 
 
 class Project:
-    """A folder of labelled items. Any thread may use it; changes are applied one after the other.
+    """A folder of labelled items. Any thread may use it; changes are applied one after
+    the other.
 
-    The store holds the changes and the files. Embeddings and the model are computed from them.
+    The store holds the changes and the files. Embeddings and the model are computed
+    from them.
     """
 
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method):
         self.folder, self.spec, self.backbone = folder, spec, backbone
-        self.modality, self.drift, self.pool = modality(backbone.modality), ServedDrift(), LabellingPool(self)
+        self.modality, self.drift, self.pool = (
+            modality(backbone.modality),
+            ServedDrift(),
+            LabellingPool(self),
+        )
         self._plain = ModelBasis(Head(method, 0, np.float32))
         self._model, self._fitting = ServedModel(History(), self._plain), Lock()
-        self.evaluation = ModelEvaluation(self._model)  # the newest one; the model may be some changes newer
-        self._changed_at, self._rest_until = 0.0, 0.0  # on the clock of `time.monotonic`
+        # the newest one; the model may be some changes newer
+        self.evaluation = ModelEvaluation(self._model)
+        # on the clock of `time.monotonic`
+        self._changed_at, self._rest_until = 0.0, 0.0
         self._hurry, self.closed = Event(), False
         with ExitStack() as resources, reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -61,16 +80,25 @@ class Project:
             enter(exclusive(folder / "lock", lambda: in_use(folder)))
             if (folder / "journal").exists() and not (folder / PROJECT).exists():
                 raise FileError(
-                    f"{folder} was written by an earlier version: save pictures.zip on its page with that version, "
-                    f"unpack it, and start imprint serve with the unpacked folder and another --folder."
+                    f"{folder} was written by an earlier version: save pictures.zip on"
+                    " its page with that version, unpack it, and start imprint serve"
+                    " with the unpacked folder and another --folder."
                 )
             self.store = enter(closing(ProjectStore(folder)))
-            self.rows = enter(closing(ProjectCache(folder, backbone.fingerprint, backbone.width)))
+            self.rows = enter(
+                closing(ProjectCache(folder, backbone.fingerprint, backbone.width))
+            )
             self.history = History().replayed(self.store.entries())
-            self._embedder = enter(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
+            self._embedder = enter(
+                closing(SupervisedThread("embed", self._embed, BATCH_SIZE))
+            )
             self._embed_missing()
-            self.evaluator = enter(closing(SupervisedThread("evaluate", self._evaluate, MAX_EVALUATIONS)))
-            self._committer = enter(closing(SupervisedThread("commit", self._commit, MAX_BATCH)))
+            self.evaluator = enter(
+                closing(SupervisedThread("evaluate", self._evaluate, MAX_EVALUATIONS))
+            )
+            self._committer = enter(
+                closing(SupervisedThread("commit", self._commit, MAX_BATCH))
+            )
             self._resources = resources.pop_all()
         self.evaluated(urgent=False)
 
@@ -82,16 +110,25 @@ class Project:
 
     def threads(self) -> dict[str, dict[str, Any]]:
         """The status of every thread by its name."""
-        return {t.name: t.status() for t in (self._committer, self._embedder, self.evaluator)}
+        return {
+            t.name: t.status()
+            for t in (self._committer, self._embedder, self.evaluator)
+        }
 
     # Changes
 
-    def change(self, entry: Entry, content: bytes | None = None) -> "Future[CommitOutcome]":
-        """Apply a change, whose item or model file has this content; the future ends when it is on the disk."""
+    def change(
+        self, entry: Entry, content: bytes | None = None
+    ) -> "Future[CommitOutcome]":
+        """Apply a change, whose item or model file has this content; the future ends
+        when it is on the disk.
+        """
         return self._committer.submit((entry, content))
 
     def embed(self, raw: bytes, name: str) -> "Future[Array]":
-        """The embedding of an input, which this thread decodes; those that are ready are embedded together.  # (d,)"""
+        """The embedding of an input, which this thread decodes; those that are ready
+        are embedded together.  # (d,)
+        """
         try:
             prepared = self.backbone.prepare(self.modality.read(raw))
         except UnreadableInput as e:
@@ -104,10 +141,20 @@ class Project:
         return list(embed_checked(self.backbone, prepared, names))
 
     def add(
-        self, raw: bytes, row: Array, label: str, name: str, group: str = "", held_out: bool = False
+        self,
+        raw: bytes,
+        row: Array,
+        label: str,
+        name: str,
+        group: str = "",
+        held_out: bool = False,
     ) -> "Future[CommitOutcome]":
         """Add an input, whose embedding is known, to a class."""
-        entry: Entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality.noun)}
+        entry: Entry = {
+            "do": "add",
+            "label": clean_label(label),
+            "name": clean_name(name, self.modality.noun),
+        }
         entry |= {"digest": digest_of(raw), "group": group, "held_out": held_out}
         if self.modality.typed:
             entry["text"] = str(self.modality.read(raw))
@@ -115,13 +162,23 @@ class Project:
         return self.change(entry, None if self.modality.typed else raw)
 
     def describe(self, entry: Entry) -> "Future[CommitOutcome]":
-        """Create a class without examples: its description, or else its name, is embedded as its first item."""
+        """Create a class without examples: its description, or else its name, is
+        embedded as its first item.
+        """
         label = clean_label(entry.get("label"))
         description = entry.get("description", "")
         if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
-            raise ParameterError(f"A description must be a text of at most {LONGEST_DESCRIPTION} characters.")
+            raise ParameterError(
+                f"A description must be a text of at most {LONGEST_DESCRIPTION}"
+                " characters."
+            )
         words = " ".join(description.split()) or words_of(label)
-        added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
+        added = {
+            "do": "add",
+            "label": label,
+            "name": clean_name(words, "description"),
+            "text": words,
+        }
         added["digest"] = digest_of(words.encode())
         self.rows.keep(added["digest"], self.backbone.embed_names([words])[0])
         return self.change(added)
@@ -129,9 +186,13 @@ class Project:
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
         labels = imported_basis(raw, name, self.backbone).head.labels
-        return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
+        return self.change(
+            {"do": "open", "model": digest_of(raw), "labels": labels}, raw
+        )
 
-    def _commit(self, batch: list[tuple[Entry, bytes | None]]) -> Sequence[CommitOutcome | Exception]:
+    def _commit(
+        self, batch: list[tuple[Entry, bytes | None]]
+    ) -> Sequence[CommitOutcome | Exception]:
         history, entries, files = self.history, list[Entry](), dict[str, bytes]()
         outcomes: list[CommitOutcome | Exception] = []
         for entry, content in batch:
@@ -144,7 +205,8 @@ class Project:
                 entries.append(entry)
                 history = after
             if content is not None:
-                files[digest_of(content)] = content  # also for a known item, whose file may have been damaged
+                # also for a known item, whose file may have been damaged
+                files[digest_of(content)] = content
             outcomes.append(outcome)
         if entries or files:
             self.store.commit(entries, files)
@@ -155,7 +217,9 @@ class Project:
     # The model and its evaluation
 
     def model(self) -> ServedModel:
-        """The model of the newest state; classes that changed since the last call are fitted now."""
+        """The model of the newest state; classes that changed since the last call are
+        fitted now.
+        """
         with self._fitting:
             history, before = self.history, self._model
             if history is not before.history:
@@ -163,7 +227,9 @@ class Project:
                 if model is None:
                     basis = self._plain
                 elif model != before.history.labelled.model:
-                    basis = imported_basis(self.store.file(model), "the imported model", self.backbone)
+                    basis = imported_basis(
+                        self.store.file(model), "the imported model", self.backbone
+                    )
                 self._model = refitted(before, history, basis, self.rows)
             return self._model
 
@@ -172,17 +238,24 @@ class Project:
         return calibrated(self.model(), self.evaluation)
 
     def evaluated(self, urgent: bool = True) -> "Future[ModelEvaluation]":
-        """The evaluation of the newest state, which includes its model. If it is not urgent, it waits for a pause."""
+        """The evaluation of the newest state, which includes its model. If it is not
+        urgent, it waits for a pause.
+        """
         self._changed_at = time.monotonic()
         if urgent:
             self._hurry.set()
         return self.evaluator.submit(urgent)
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
-        """Evaluate the newest model once for all requests; this takes at most half of the time."""
+        """Evaluate the newest model once for all requests; this takes at most half of
+        the time.
+        """
         latest = time.monotonic() + MAX_WAIT
         while not any(urgent) and not self._hurry.is_set():
-            wait = max(min(self._changed_at + PAUSE, latest), self._rest_until) - time.monotonic()
+            wait = (
+                max(min(self._changed_at + PAUSE, latest), self._rest_until)
+                - time.monotonic()
+            )
             if wait <= 0:
                 break
             self._hurry.wait(wait)
@@ -193,7 +266,8 @@ class Project:
                 evaluation = evaluate(model, self.evaluation, self.rows)
                 evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
                 self.evaluation = evaluation
-                self._rest_until = 2 * time.monotonic() - started  # as long as the evaluation took
+                # as long as the evaluation took
+                self._rest_until = 2 * time.monotonic() - started
         return [self.evaluation] * len(urgent)
 
     def content(self, item: LabelledItem) -> bytes:
@@ -201,9 +275,16 @@ class Project:
         return self.store.file(item.digest) if item.text is None else item.text.encode()
 
     def _embed_missing(self) -> None:
-        """Embed the items that this backbone has not embedded yet. Items whose file is damaged are left out."""
-        changes = (*self.history.done, *self.history.undone)  # also those that redo may restore
-        items = [LabelledItem.of_entry(id, entry) for entry, id in changes if entry["do"] == "add"]
+        """Embed the items that this backbone has not embedded yet. Items whose file is
+        damaged are left out.
+        """
+        # also those that redo may restore
+        changes = (*self.history.done, *self.history.undone)
+        items = [
+            LabelledItem.of_entry(id, entry)
+            for entry, id in changes
+            if entry["do"] == "add"
+        ]
         missing = {item.digest: item for item in items if item.digest not in self.rows}
 
         def embed(item: LabelledItem) -> None:
@@ -214,19 +295,28 @@ class Project:
                     row = self.backbone.embed_names([item.text])[0]
                 self.rows.keep(item.digest, row)
 
-        with ThreadPoolExecutor(BATCH_SIZE) as pool:  # so many threads fill the batches of the network
+        # so many threads fill the batches of the network
+        with ThreadPoolExecutor(BATCH_SIZE) as pool:
             list(pool.map(embed, missing.values()))
 
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
-    """The history after a change, and its outcome. An item whose content is in its class already is not added."""
+    """The history after a change, and its outcome. An item whose content is in its
+    class already is not added.
+    """
     if entry.get("do") != "add":
         after = history.after(entry)
         return after, CommitOutcome(after.revision)
-    same = {item.label: item for item in history.labelled.items.values() if item.digest == entry["digest"]}
+    same = {
+        item.label: item
+        for item in history.labelled.items.values()
+        if item.digest == entry["digest"]
+    }
     known, others = same.pop(entry["label"], None), tuple(same.values())
     if known is not None:
-        return history, CommitOutcome(history.revision, known.id, new=False, others=others)
+        return history, CommitOutcome(
+            history.revision, known.id, new=False, others=others
+        )
     after = history.after(entry)
     return after, CommitOutcome(after.revision, history.next_id, others=others)
 

@@ -1,4 +1,6 @@
-"""The projects of the user, one folder each: starting with one, and the one that is open."""
+"""The projects of the user, one folder each: starting with one, and the one that is
+open.
+"""
 
 import os
 import secrets
@@ -30,12 +32,17 @@ from imprint.serve.project import Project, in_use
 from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 
 TRASH = ".deleted"  # the folder of deleted projects
-DELETED = "deleted"  # a file whose time is that of the deletion; the time of the folder changes when it is listed
+# a file whose time is that of the deletion; the time of the folder changes when it is
+# listed
+DELETED = "deleted"
 TRASH_DAYS = 30  # days for which a deleted project can be restored
 KINDS = ("image", "text", "sound")
-IMPORT_THREADS = 16  # number of files of a folder that are decoded and added at the same time
-IMPORT, UNFINISHED = "import", "unfinished"  # a fact about a project, and its value until a folder is imported
-Report = Callable[[int, int], object]  # takes the number of files that were added, and of all
+# number of files of a folder that are decoded and added at the same time
+IMPORT_THREADS = 16
+# a fact about a project, and its value until a folder is imported
+IMPORT, UNFINISHED = "import", "unfinished"
+# takes the number of files that were added, and of all
+Report = Callable[[int, int], object]
 CHANGES = ("create", "open", "rename", "duplicate", "delete", "restore")
 
 
@@ -48,9 +55,11 @@ def start_project(
     tree: bool | None = None,
     progress: Report = lambda done, total: None,
 ) -> tuple[Project, list[str]]:
-    """The project of a model file, of a folder of pictures, or, without a `source`, the default one.
+    """The project of a model file, of a folder of pictures, or, without a `source`, the
+    default one.
 
-    An existing project is continued, and so is an interrupted import. Also returns sentences about an imported folder.
+    An existing project is continued, and so is an interrupted import. Also returns
+    sentences about an imported folder.
     """
     splits = list[Split]()
     if source is not None and source.is_dir():
@@ -64,7 +73,9 @@ def start_project(
             raise FileError(f"{source} {WITHOUT_BACKBONE}")
         backbone = model.embedder.spec
     load = cache(partial(backbones.load, threads=threads))
-    folder = folder or _folder_for(source, load(backbone).modality if backbone else None)
+    folder = folder or _folder_for(
+        source, load(backbone).modality if backbone else None
+    )
     project, sentences = open_project(folder, backbone, recipe, load), list[str]()
     try:
         is_new = not project.history.revision
@@ -73,7 +84,9 @@ def start_project(
         if splits and (is_new or project.store.facts().get(IMPORT) == UNFINISHED):
             project.store.set_facts({IMPORT: UNFINISHED})
             for split in splits:
-                sentences += import_folder(project, split, progress, held_out=split is not splits[0])
+                sentences += import_folder(
+                    project, split, progress, held_out=split is not splits[0]
+                )
             project.store.set_facts({IMPORT: "finished"})
         elif source is not None and is_new:
             project.import_model(source.read_bytes(), str(source)).result()
@@ -84,16 +97,22 @@ def start_project(
 
 
 def open_project(
-    folder: Path, spec: str | None = None, recipe: str | None = None, load: Callable[[str], Backbone] = backbones.load
+    folder: Path,
+    spec: str | None = None,
+    recipe: str | None = None,
+    load: Callable[[str], Backbone] = backbones.load,
 ) -> Project:
-    """The project in a folder, with its stored backbone and recipe unless others are given."""
+    """The project in a folder, with its stored backbone and recipe unless others are
+    given.
+    """
     facts = facts_of(folder)
     recipe = recipe or facts.get("recipe", DEFAULT_RECIPE)
     stated = facts.get("backbone", backbones.default("image"))
     if spec is None and backbones.stated_fingerprint(stated) is None:
         raise FileError(
-            f"{folder} uses the backbone {stated}, which has to be loaded before it can be trusted; if you want that, "
-            f"start the page with it: imprint serve --folder {folder} --backbone {stated}."
+            f"{folder} uses the backbone {stated}, which has to be loaded before it can"
+            " be trusted; if you want that, start the page with it: imprint serve"
+            f" --folder {folder} --backbone {stated}."
         )
     spec = spec or stated
     method = Method.of(**recipes.describe(recipe).parts())
@@ -105,9 +124,11 @@ def open_project(
 
 
 def _folder_for(source: Path | None, kind: str | None = None) -> Path:
-    """The default folder of a project: its name depends on the content of a model file, or on the path of a folder.
+    """The default folder of a project: its name depends on the content of a model file,
+    or on the path of a folder.
 
-    Without a source, it is always the same one, unless that has another modality than `kind`.
+    Without a source, it is always the same one, unless that has another modality than
+    `kind`.
     """
     base = home() / "serve"
     if source is None:
@@ -116,12 +137,18 @@ def _folder_for(source: Path | None, kind: str | None = None) -> Path:
         is_other = kind and facts_of(folder).get("modality", kind) != kind
         return base / f"project-{kind}" if is_other else folder
     if source.is_dir():
-        return base / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
+        return (
+            base
+            / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
+        )
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
 
 
-def import_folder(project: Project, split: Split, progress: Report, held_out: bool = False) -> list[str]:
-    """Add every file of a folder per class; those that were added before an interruption are recognised.
+def import_folder(
+    project: Project, split: Split, progress: Report, held_out: bool = False
+) -> list[str]:
+    """Add every file of a folder per class; those that were added before an
+    interruption are recognised.
 
     Returns sentences about the folder: how it was read, and unreadable files.
     """
@@ -129,19 +156,25 @@ def import_folder(project: Project, split: Split, progress: Report, held_out: bo
     sentences = [*([f"{split.found}."] if split.ignored else []), *split.omissions]
     if split.modality != project.modality.name or not isinstance(inputs, FileInputs):
         raise ParameterError(
-            f"{split.origin} holds {split.kind.plural}, and {project.backbone.record.name} reads "
-            f"{project.modality.plural}; choose another backbone with --backbone."
+            f"{split.origin} holds {split.kind.plural}, and"
+            f" {project.backbone.record.name} reads {project.modality.plural}; choose"
+            " another backbone with --backbone."
         )
 
     def add(i: int, label: str) -> None:
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
-        project.add(raw, project.embed(raw, name).result(), label, name, group, held_out).result()
+        project.add(
+            raw, project.embed(raw, name).result(), label, name, group, held_out
+        ).result()
 
-    for label in dict.fromkeys(map(clean_label, split.labels.tolist())):  # in order: threads add the files
+    # in order: threads add the files
+    for label in dict.fromkeys(map(clean_label, split.labels.tolist())):
         if label not in project.history.labelled.classes:
             project.change({"do": "create", "label": label, "group": group}).result()
     with ThreadPoolExecutor(IMPORT_THREADS) as pool:
-        futures = [pool.submit(add, i, label) for i, label in enumerate(split.labels.tolist())]
+        futures = [
+            pool.submit(add, i, label) for i, label in enumerate(split.labels.tolist())
+        ]
         for done, future in enumerate(futures, 1):
             try:
                 future.result()
@@ -152,32 +185,60 @@ def import_folder(project: Project, split: Split, progress: Report, held_out: bo
 
 
 class Projects:
-    """The folders below `IMPRINT_HOME/serve`, and the one with which the server was started. One project is open."""
+    """The folders below `IMPRINT_HOME/serve`, and the one with which the server was
+    started. One project is open.
+    """
 
     def __init__(self, project: Project, label_studio: bool = False):
-        """With `label_studio`, the server is also a backend of Label Studio, and its project stays open."""
-        self.project, self.label_studio, self._lock, self.base = project, label_studio, Lock(), home() / "serve"
-        self.first = project.folder  # with which the server was started; it has the token, and may be outside `base`
+        """With `label_studio`, the server is also a backend of Label Studio, and its
+        project stays open.
+        """
+        self.project, self.label_studio, self._lock, self.base = (
+            project,
+            label_studio,
+            Lock(),
+            home() / "serve",
+        )
+        # with which the server was started; it has the token, and may be outside `base`
+        self.first = project.folder
 
     def as_json(self) -> dict[str, Any]:
-        """The projects, and the deleted ones that can be restored; the last changed first."""
+        """The projects, and the deleted ones that can be restored; the last changed
+        first.
+        """
         for folder in self._folders(TRASH).values():
-            mark = folder / DELETED if (folder / DELETED).exists() else folder  # an earlier version wrote no mark
+            # an earlier version wrote no mark
+            mark = folder / DELETED if (folder / DELETED).exists() else folder
             if time.time() - mark.stat().st_mtime > TRASH_DAYS * 86400:
                 shutil.rmtree(folder, ignore_errors=True)
-        return {"projects": self._described(), "deleted": self._described(TRASH), "kinds": KINDS}
+        return {
+            "projects": self._described(),
+            "deleted": self._described(TRASH),
+            "kinds": KINDS,
+        }
 
     def change(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Create, open, rename, duplicate, delete or restore a project; returns the projects after that."""
+        """Create, open, rename, duplicate, delete or restore a project; returns the
+        projects after that.
+        """
         if self.label_studio:
-            raise ParameterError("A server for Label Studio keeps its project; start another without --label-studio.")
+            raise ParameterError(
+                "A server for Label Studio keeps its project; start another without"
+                " --label-studio."
+            )
         with self._lock:
             match entry.get("do"):
                 case "create":
-                    kind, name = entry.get("kind", KINDS[0]), clean_label(entry.get("name"))
+                    kind, name = (
+                        entry.get("kind", KINDS[0]),
+                        clean_label(entry.get("name")),
+                    )
                     if kind not in KINDS:
                         raise unknown("kind", kind, KINDS)
-                    self._open(self.base / f"project-{secrets.token_hex(4)}", backbones.default(kind))
+                    self._open(
+                        self.base / f"project-{secrets.token_hex(4)}",
+                        backbones.default(kind),
+                    )
                     self.project.store.set_facts({"name": name})
                 case "open":
                     self._open(self._named(entry))
@@ -185,10 +246,15 @@ class Projects:
                     with closing(ProjectStore(self._named(entry))) as store:
                         store.set_facts({"name": clean_label(entry.get("name"))})
                 case "duplicate":
-                    folder, target = self._named(entry), self.base / f"project-{secrets.token_hex(4)}"
+                    folder, target = (
+                        self._named(entry),
+                        self.base / f"project-{secrets.token_hex(4)}",
+                    )
                     copy_project(folder, target)
                     with closing(ProjectStore(target)) as store:
-                        store.set_facts({"name": f"{facts_of(folder)['name'][:80]} (copy)"})
+                        store.set_facts(
+                            {"name": f"{facts_of(folder)['name'][:80]} (copy)"}
+                        )
                 case "delete":
                     self._delete(self._named(entry))
                 case "restore":
@@ -204,9 +270,14 @@ class Projects:
 
     def _delete(self, folder: Path) -> None:
         if folder == self.project.folder:
-            raise ParameterError("This project is open; open another one, then delete it.")
+            raise ParameterError(
+                "This project is open; open another one, then delete it."
+            )
         if folder == self.first:
-            raise ParameterError("The server started with this project; delete it after a start with another one.")
+            raise ParameterError(
+                "The server started with this project; delete it after a start with"
+                " another one."
+            )
         with exclusive(folder / "lock", lambda: in_use(folder)):
             (folder / DELETED).touch()
         (self.base / TRASH).mkdir(exist_ok=True)
@@ -214,11 +285,17 @@ class Projects:
 
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below
-        folders = {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
+        folders = (
+            {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()}
+            if base.is_dir()
+            else {}
+        )
         return folders if below else {**folders, self.first.name: self.first}
 
     def _described(self, below: str = "") -> list[dict[str, Any]]:
-        """What the page shows of projects, the last changed first; a damaged one is reported when it is opened."""
+        """What the page shows of projects, the last changed first; a damaged one is
+        reported when it is opened.
+        """
         entries = []
         for key, folder in self._folders(below).items():
             try:
@@ -226,8 +303,19 @@ class Projects:
             except FileError:
                 facts = {"name": folder.name}
             changed = max(f.stat().st_mtime for f in folder.glob(f"{PROJECT}*"))
-            about = {"id": key, "name": facts["name"], "kind": facts.get("modality"), "changed": changed}
-            entries.append({**about, "open": folder == self.project.folder, "first": folder == self.first})
+            about = {
+                "id": key,
+                "name": facts["name"],
+                "kind": facts.get("modality"),
+                "changed": changed,
+            }
+            entries.append(
+                {
+                    **about,
+                    "open": folder == self.project.folder,
+                    "first": folder == self.first,
+                }
+            )
         return sorted(entries, key=lambda entry: -float(entry["changed"]))
 
     def _named(self, entry: dict[str, Any], below: str = "") -> Path:
@@ -238,6 +326,11 @@ class Projects:
 
 
 def _move(folder: Path, parent: Path) -> None:
-    """Move a project into another folder, under a new name if there is one of that name."""
+    """Move a project into another folder, under a new name if there is one of that
+    name.
+    """
     target = parent / folder.name
-    os.replace(folder, parent / f"{folder.name}-{secrets.token_hex(4)}" if target.exists() else target)
+    os.replace(
+        folder,
+        parent / f"{folder.name}-{secrets.token_hex(4)}" if target.exists() else target,
+    )

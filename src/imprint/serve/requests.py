@@ -1,4 +1,6 @@
-"""Requests: bodies within limits of size and time, handlers in threads with a deadline, and errors as JSON."""
+"""Requests: bodies within limits of size and time, handlers in threads with a deadline,
+and errors as JSON.
+"""
 
 import asyncio
 import json
@@ -19,17 +21,35 @@ from imprint.serve.projects import Projects
 from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Project, Request, bytes], Any]
-"""Takes the open project, a request and its body. Returns a response, or data that becomes JSON. Runs in a thread."""
-MAX_BYTES = {"file": 32 << 20, "text": 256 << 10, "change": 1 << 20, "model": 512 << 20, "tasks": 512 << 20}
+"""Takes the open project, a request and its body. Returns a response, or data that
+becomes JSON. Runs in a thread.
+"""
+MAX_BYTES = {
+    "file": 32 << 20,
+    "text": 256 << 10,
+    "change": 1 << 20,
+    "model": 512 << 20,
+    "tasks": 512 << 20,
+}
 """Maximum number of bytes in a body of each kind."""
-INPUT = "input"  # a body that is a file or a text, depending on the modality of the project
-MAX_INPUTS = 48  # maximum number of requests that hold an input in memory; the others wait
-THREADS = MAX_INPUTS + 16  # so that inputs, which wait for the backbone, leave threads to other requests
+# a body that is a file or a text, depending on the modality of the project
+INPUT = "input"
+# maximum number of requests that hold an input in memory; the others wait
+MAX_INPUTS = 48
+# so that inputs, which wait for the backbone, leave threads to other requests
+THREADS = MAX_INPUTS + 16
 IDLE_SECONDS = 10.0  # seconds without data after which an upload is aborted
-MIN_RATE = 256 << 10  # bytes per second at which the largest body of its kind arrives in time
-DEADLINE = 120.0  # seconds after which a request is answered with an error; its thread must not wait longer either
-UPLOAD_DEADLINE = 3600.0  # the same for a request that carries a model file; `_body` limits the upload itself
-STATUS_SENTENCES = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
+# bytes per second at which the largest body of its kind arrives in time
+MIN_RATE = 256 << 10
+# seconds after which a request is answered with an error; its thread must not wait
+# longer either
+DEADLINE = 120.0
+# the same for a request that carries a model file; `_body` limits the upload itself
+UPLOAD_DEADLINE = 3600.0
+STATUS_SENTENCES = {
+    404: "There is nothing at this address.",
+    405: "This address does not accept that method.",
+}
 
 
 class Endpoints:
@@ -44,11 +64,18 @@ class Endpoints:
 
         async def respond(request: Request) -> Response:
             project = self.projects.project
-            body = ("text" if project.modality.typed else "file") if kind == INPUT else kind
+            body = (
+                ("text" if project.modality.typed else "file")
+                if kind == INPUT
+                else kind
+            )
             deadline = UPLOAD_DEADLINE if kind == "model" else DEADLINE
             try:
                 _check_address(request)
-                async with asyncio.timeout(deadline), self._inputs if kind == INPUT else nullcontext():
+                async with (
+                    asyncio.timeout(deadline),
+                    self._inputs if kind == INPUT else nullcontext(),
+                ):
                     content = await _body(request, body) if kind else b""
                     run = asyncio.get_running_loop().run_in_executor
                     result = await run(self._threads, handle, project, request, content)
@@ -60,26 +87,43 @@ class Endpoints:
 
 
 async def _body(request: Request, kind: str) -> bytes:
-    """The complete body; refused as soon as it is too large, stalls, or is so slow that it would occupy its place."""
-    limit, name = MAX_BYTES[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
+    """The complete body; refused as soon as it is too large, stalls, or is so slow that
+    it would occupy its place.
+    """
+    limit, name = (
+        MAX_BYTES[kind],
+        request.query_params.get("name", "")[:120] or f"This {kind}",
+    )
     shown = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
-    too_large = HTTPException(413, f"{name} is too large: the maximum size of a {kind} is {shown}.")
+    too_large = HTTPException(
+        413, f"{name} is too large: the maximum size of a {kind} is {shown}."
+    )
     stated = request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
-        raise HTTPException(415, "A form cannot be read: send the file as the body, as with curl --data-binary @FILE.")
+        raise HTTPException(
+            415,
+            "A form cannot be read: send the file as the body, as with curl"
+            " --data-binary @FILE.",
+        )
     if not stated.isdecimal() or int(stated) > limit:
         raise too_large
     content, parts = bytearray(), request.stream()
     try:
         async with asyncio.timeout(IDLE_SECONDS + limit / MIN_RATE):
-            while (part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)) is not None:
+            while (
+                part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)
+            ) is not None:
                 content += part
                 if len(content) > limit:
                     raise too_large
     except TimeoutError:
-        raise HTTPException(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
+        raise HTTPException(
+            503, f"The upload stalled after {len(content):,} bytes; send it again."
+        ) from None
     except ClientDisconnect:
-        raise ParameterError("The connection was closed before the request was complete.") from None
+        raise ParameterError(
+            "The connection was closed before the request was complete."
+        ) from None
     return bytes(content)
 
 
@@ -87,7 +131,8 @@ def json_object(content: bytes) -> dict[str, Any]:
     """The JSON object that a request carries."""
     try:
         value = json.loads(content)
-        json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters, which UTF-8 does not have
+        # refuses halves of characters, which UTF-8 does not have
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -95,7 +140,9 @@ def json_object(content: bytes) -> dict[str, Any]:
     return value
 
 
-def number(request: Request, name: str, default: float, low: float, high: float) -> float:
+def number(
+    request: Request, name: str, default: float, low: float, high: float
+) -> float:
     """A number among the parameters of the address."""
     text = request.query_params.get(name, default)
     try:
@@ -103,31 +150,46 @@ def number(request: Request, name: str, default: float, low: float, high: float)
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ParameterError(f"{name}={text!r}: {name} must be a number from {low:g} to {high:g}.")
+        raise ParameterError(
+            f"{name}={text!r}: {name} must be a number from {low:g} to {high:g}."
+        )
     return value
 
 
 def refusal(error: Exception) -> Response:
-    """The answer to a request that failed: a sentence, with the HTTP status for this kind of error."""
+    """The answer to a request that failed: a sentence, with the HTTP status for this
+    kind of error.
+    """
     status, sentence = 400, str(error)
     if isinstance(error, HTTPException):
         status, sentence = error.status_code, error.detail
         if not sentence.endswith("."):  # the phrase of the status
             sentence = STATUS_SENTENCES.get(status, "The request cannot be answered.")
     elif isinstance(error, TimeoutError):
-        status, sentence = 503, f"There was no answer within {DEADLINE:g} seconds; try again."
+        status, sentence = (
+            503,
+            f"There was no answer within {DEADLINE:g} seconds; try again.",
+        )
     elif not isinstance(error, ImprintError):
         status, sentence = 500, f"The request failed: {type(error).__name__}: {error}."
     elif isinstance(error, NotFittedError | TaskFailedError):
         status = 409 if isinstance(error, NotFittedError) else 500
-    headers = {"connection": "close"} if status in (413, 503) else getattr(error, "headers", None)
+    headers = (
+        {"connection": "close"}
+        if status in (413, 503)
+        else getattr(error, "headers", None)
+    )
     return JSONResponse({"error": sentence}, status, headers=headers)
 
 
 def _check_address(request: Request) -> None:
-    """Refuse parameters that are not UTF-8, which would otherwise be read with replacement characters."""
+    """Refuse parameters that are not UTF-8, which would otherwise be read with
+    replacement characters.
+    """
     try:
         unquote_to_bytes(request.scope["query_string"]).decode()
     except UnicodeDecodeError:
         rule = "percent-encode names as UTF-8, such as label=caf%C3%A9"
-        raise ParameterError(f"The parameters of the address are not UTF-8; {rule}.") from None
+        raise ParameterError(
+            f"The parameters of the address are not UTF-8; {rule}."
+        ) from None

@@ -1,4 +1,6 @@
-"""The files of a project: a database of changes and files, and a cache of embeddings."""
+"""The files of a project: a database of changes and files, and a cache of
+embeddings.
+"""
 
 import hashlib
 import json
@@ -24,17 +26,24 @@ PROJECT_TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT, checksum BLOB)",
 )
 CACHE_TABLES = (
-    "CREATE TABLE embeddings (backbone TEXT, digest TEXT, row BLOB, checksum BLOB, PRIMARY KEY (backbone, digest))",
+    (
+        "CREATE TABLE embeddings (backbone TEXT, digest TEXT, row BLOB, checksum BLOB,"
+        " PRIMARY KEY (backbone, digest))"
+    ),
 )
 
 
 def digest_of(raw: bytes) -> str:
-    """SHA-256 of the bytes of a picture, a text or a model file: its key in the store."""
+    """SHA-256 of the bytes of a picture, a text or a model file: its key in the
+    store.
+    """
     return hashlib.sha256(raw).hexdigest()
 
 
 def facts_of(folder: Path) -> dict[str, str]:
-    """The facts about the project in a folder, which may be open; empty if there is none."""
+    """The facts about the project in a folder, which may be open; empty if there is
+    none.
+    """
     if not (folder / PROJECT).is_file():
         return {}
     with closing(ProjectStore(folder)) as store:
@@ -51,11 +60,13 @@ def copy_project(folder: Path, target: Path) -> None:
 
 
 class ProjectStore:
-    """Changes and files, durable before they are acknowledged, and facts about the project (name, backbone, ...).
+    """Changes and files, durable before they are acknowledged, and facts about the
+    project (name, backbone, ...).
 
-    Row r of `changes` is the r-th change, and the fact `revision` is their number, so that a lost row is noticed.
-    SQLite takes damage at the end of its log for a write that did not finish. So a third file, the mark, states the
-    last change that was acknowledged.
+    Row r of `changes` is the r-th change, and the fact `revision` is their number, so
+    that a lost row is noticed. SQLite takes damage at the end of its log for a write
+    that did not finish. So a third file, the mark, states the last change that was
+    acknowledged.
     """
 
     def __init__(self, folder: Path):
@@ -64,40 +75,52 @@ class ProjectStore:
         self.close = self._database.close
 
     def entries(self) -> list[Entry]:
-        """All changes; a lost or damaged one is refused. Needed once, before the first `commit`."""
+        """All changes; a lost or damaged one is refused. Needed once, before the first
+        `commit`.
+        """
         stated = int(self.facts().get("revision", 0))
         rows = self._database.execute("SELECT * FROM changes ORDER BY revision")
         for expected, row in enumerate(rows, 1):
             if row[0] != expected or not is_intact(row):
                 raise self._database.damaged(f"change {expected} of {stated}")
         if len(rows) != stated:
-            raise self._database.damaged(f"the table of changes ({len(rows)} of {stated})")
+            raise self._database.damaged(
+                f"the table of changes ({len(rows)} of {stated})"
+            )
         if (missing := self._acknowledged() - stated) > 0:
             raise FileError(
-                f"{self.path} is damaged: {missing} acknowledged changes are missing at its end; restore a copy of "
-                f"the folder, or delete {self._mark} to continue after change {stated}."
+                f"{self.path} is damaged: {missing} acknowledged changes are missing at"
+                f" its end; restore a copy of the folder, or delete {self._mark} to"
+                f" continue after change {stated}."
             )
         self.revision = stated
         return [json.loads(row[1]) for row in rows]
 
     def commit(self, entries: Sequence[Entry], files: Mapping[str, bytes]) -> None:
-        """Write changes and the files that they refer to. They are on the disk when this returns, all or none."""
+        """Write changes and the files that they refer to. They are on the disk when
+        this returns, all or none.
+        """
         after = self.revision + len(entries)
         with self._database.transaction():
             for digest, content in files.items():
                 if self._content(digest) != content:
                     self._database.insert("files", digest, content)
             for revision, entry in enumerate(entries, self.revision + 1):
-                self._database.insert("changes", revision, json.dumps(entry, sort_keys=True))
+                self._database.insert(
+                    "changes", revision, json.dumps(entry, sort_keys=True)
+                )
             self._database.insert("facts", "revision", str(after))
         self.revision = after
-        with suppress(OSError):  # in place and without fsync: after a power failure the number may be too low
+        # in place and without fsync: after a power failure the number may be too low
+        with suppress(OSError):
             self._mark.touch(0o600)
             with open(self._mark, "r+b") as f:
                 f.write(b"%020d %s\n" % (after, checksum(after).hex().encode()))
 
     def _acknowledged(self) -> int:
-        """The number of the last acknowledged change; 0 if the mark is missing or damaged."""
+        """The number of the last acknowledged change; 0 if the mark is missing or
+        damaged.
+        """
         with suppress(OSError, ValueError):
             number, _, check = self._mark.read_text("ascii").strip().partition(" ")
             return int(number) if checksum(int(number)).hex() == check else 0
@@ -107,20 +130,30 @@ class ProjectStore:
         """The content of a picture or a model file."""
         content = self._content(digest)
         if not isinstance(content, bytes) or digest_of(content) != digest:
-            raise FileError(f"{self.path}: the file {digest[:12]} is damaged or missing; add it again to repair it.")
+            raise FileError(
+                f"{self.path}: the file {digest[:12]} is damaged or missing; add it"
+                " again to repair it."
+            )
         return content
 
     def _content(self, digest: str) -> Any:
-        rows = self._database.execute("SELECT content FROM files WHERE digest = ?", digest)
+        rows = self._database.execute(
+            "SELECT content FROM files WHERE digest = ?", digest
+        )
         return rows[0][0] if rows else None
 
     def facts(self) -> dict[str, str]:
-        """The stored facts about the project. Without a name, it has that of its folder, without the digest."""
+        """The stored facts about the project. Without a name, it has that of its
+        folder, without the digest.
+        """
         rows = self._database.execute("SELECT * FROM facts")
         for row in rows:
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {row[0]!r}")
-        return {"name": re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name), **{str(k): str(v) for k, v, _ in rows}}
+        return {
+            "name": re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name),
+            **{str(k): str(v) for k, v, _ in rows},
+        }
 
     def set_facts(self, facts: Mapping[str, str]) -> None:
         """Store facts about the project."""
@@ -132,8 +165,9 @@ class ProjectStore:
 class ProjectCache(dict[str, Array]):
     """Embeddings by digest, in memory and on the disk.
 
-    Lost or damaged ones are computed again, so failures are not reported. The database stays open, because closing a
-    write-ahead log for every row would take over 100 times as long.
+    Lost or damaged ones are computed again, so failures are not reported. The database
+    stays open, because closing a write-ahead log for every row would take over 100
+    times as long.
     """
 
     def __init__(self, folder: Path, backbone: str, width: int):
@@ -151,15 +185,24 @@ class ProjectCache(dict[str, Array]):
         if digest not in self:
             self[digest] = np.array(row, np.float32)
             with suppress(FileError), self._database.transaction():
-                self._database.insert("embeddings", self._backbone, digest, self[digest].astype("<f4").tobytes())
+                self._database.insert(
+                    "embeddings",
+                    self._backbone,
+                    digest,
+                    self[digest].astype("<f4").tobytes(),
+                )
 
     def _read(self) -> Database:
         database = Database(self._path, CACHE_TABLES, version=1, durable=False)
         try:
-            rows = database.execute("SELECT * FROM embeddings WHERE backbone = ?", self._backbone)
+            rows = database.execute(
+                "SELECT * FROM embeddings WHERE backbone = ?", self._backbone
+            )
         except FileError:
             database.close()
             raise
-        intact = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
+        intact = (
+            row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width
+        )
         self.update({digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in intact})
         return database

@@ -1,4 +1,6 @@
-"""Inputs without a label, in memory only: the pool of the tab *Label next*, and the drift of classified inputs."""
+"""Inputs without a label, in memory only: the pool of the tab *Label next*, and the
+drift of classified inputs.
+"""
 
 import logging
 import time
@@ -21,22 +23,26 @@ if TYPE_CHECKING:
     from imprint.serve.project import Project
 
 GROWTH = 1.2  # distances are computed again when the pool has grown by this factor
-SUSPICIOUS_P_VALUE = 0.05  # p-value below which an input has a preview, to be shown if there is an alarm
+# p-value below which an input has a preview, to be shown if there is an alarm
+SUSPICIOUS_P_VALUE = 0.05
 MAX_SHOWN = 24
 LOG = logging.getLogger("imprint.serve")
 
 
 class LabellingPool:
-    """Unlabelled inputs, the order in which to label them, and their most probable classes; any thread may use it.
+    """Unlabelled inputs, the order in which to label them, and their most probable
+    classes; any thread may use it.
 
-    The browser holds the files, and the server their embeddings. A label is sent like any other item.
+    The browser holds the files, and the server their embeddings. A label is sent like
+    any other item.
     """
 
     def __init__(self, project: "Project"):
         self.project = project
         self.rows: dict[str, Array] = {}  # embeddings by digest
         self._skipped: set[str] = set()
-        self._digests: list[str] = []  # the inputs whose distances are prepared, in order
+        # the inputs whose distances are prepared, in order
+        self._digests: list[str] = []
         self._prepared: PreparedPool | None = None
         self._lock = Lock()
 
@@ -49,10 +55,14 @@ class LabellingPool:
         return digest
 
     def skip(self, entry: dict[str, Any]) -> dict[str, int]:
-        """Leave the input with this `digest` out of the suggestions, or put it back where `skip` is false."""
+        """Leave the input with this `digest` out of the suggestions, or put it back
+        where `skip` is false.
+        """
         digest = str(entry.get("digest"))
         if digest not in self.rows:
-            raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
+            raise ParameterError(
+                "skip: there is no such input in the pool; drop its folder again."
+            )
         if entry.get("skip") is False:
             self._skipped.discard(digest)
         else:
@@ -61,39 +71,66 @@ class LabellingPool:
 
     def left(self) -> list[str]:
         """The digests of inputs that are neither labelled nor skipped."""
-        done = {item.digest for item in self.project.history.labelled.items.values()} | self._skipped
+        done = {
+            item.digest for item in self.project.history.labelled.items.values()
+        } | self._skipped
         return [digest for digest in list(self.rows) if digest not in done]
 
     def suggest(self, n: int) -> list[dict[str, Any]]:
-        """The inputs to label next, each with the reason and its two most probable classes."""
+        """The inputs to label next, each with the reason and its two most probable
+        classes.
+        """
         left = set(self.left())
         if not left:
             return []
         with self._lock:
             grown = len(self.rows) > GROWTH * len(self._digests)
             if self._prepared is None or grown or left.isdisjoint(self._digests):
-                self._digests, self._prepared = list(self.rows), PreparedPool(np.stack(list(self.rows.values())))
-            digests, excluded = self._digests, np.array([digest not in left for digest in self._digests])
+                self._digests, self._prepared = (
+                    list(self.rows),
+                    PreparedPool(np.stack(list(self.rows.values()))),
+                )
+            digests, excluded = (
+                self._digests,
+                np.array([digest not in left for digest in self._digests]),
+            )
             chosen = self._prepared.suggest(n, self.project.model().head, excluded)
         best = self.most_probable([digests[i] for i in chosen], 2)
-        return [{"digest": k, "reason": reason, "top": top} for (k, top), reason in zip(best.items(), chosen.reasons)]
+        return [
+            {"digest": k, "reason": reason, "top": top}
+            for (k, top), reason in zip(best.items(), chosen.reasons)
+        ]
 
     def confident(self, probability: float) -> list[dict[str, Any]]:
-        """The inputs whose most probable class has at least this probability, the least probable first."""
-        best = [{"digest": k, **top[0]} for k, top in self.most_probable(self.left(), 1).items() if top]
-        return sorted((one for one in best if one["probability"] >= probability), key=lambda one: one["probability"])
+        """The inputs whose most probable class has at least this probability, the least
+        probable first.
+        """
+        best = [
+            {"digest": k, **top[0]}
+            for k, top in self.most_probable(self.left(), 1).items()
+            if top
+        ]
+        return sorted(
+            (one for one in best if one["probability"] >= probability),
+            key=lambda one: one["probability"],
+        )
 
-    def most_probable(self, digests: list[str], n: int) -> dict[str, list[dict[str, Any]]]:
+    def most_probable(
+        self, digests: list[str], n: int
+    ) -> dict[str, list[dict[str, Any]]]:
         """The `n` most probable classes of each input; none if there is no model."""
         head = self.project.calibrated_model().head
         if head is None or not digests:
             return {digest: [] for digest in digests}
-        rows = Embedded(np.stack([self.rows[digest] for digest in digests]), digests, ())
+        rows = Embedded(
+            np.stack([self.rows[digest] for digest in digests]), digests, ()
+        )
         return {one["path"]: one["top"] for one in predictions(head, rows, top=n)}
 
 
 class ServedDrift:
-    """Evidence that the inputs of a server look unlike its training data; any thread may use it.
+    """Evidence that the inputs of a server look unlike its training data; any thread
+    may use it.
 
     The evidence refers to one calibration: it starts again when the model changes.
     """
@@ -102,8 +139,12 @@ class ServedDrift:
         self._lock, self.monitor = Lock(), DriftMonitor(0)
         self._calibration: object = None
 
-    def observe(self, head: Head, known: float, name: str, preview: Callable[[], str]) -> None:
-        """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
+    def observe(
+        self, head: Head, known: float, name: str, preview: Callable[[], str]
+    ) -> None:
+        """Add the p-value of one input to the evidence; `preview` is called only if the
+        input may be shown.
+        """
         monitor = DriftMonitor.of(head)
         if monitor is None:
             return
@@ -122,10 +163,18 @@ class ServedDrift:
         return self.as_json()
 
     def as_json(self) -> dict[str, Any]:
-        """The alarm (or null), the evidence, and the inputs behind an alarm, the smallest p-value first."""
+        """The alarm (or null), the evidence, and the inputs behind an alarm, the
+        smallest p-value first.
+        """
         with self._lock:
             monitor, unfamiliar = self.monitor, []
             if monitor.alarm:
-                unfamiliar = [one for one in monitor.unfamiliar if one.preview][:MAX_SHOWN]
-            figures = {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs}
+                unfamiliar = [one for one in monitor.unfamiliar if one.preview][
+                    :MAX_SHOWN
+                ]
+            figures = {
+                "alarm": monitor.alarm,
+                "evidence": monitor.evidence,
+                "inputs": monitor.inputs,
+            }
         return {**figures, "unfamiliar": [one._asdict() for one in unfamiliar]}

@@ -1,4 +1,6 @@
-"""What the page shows: the state of a project and the evaluation of its model, as JSON, and previews of inputs."""
+"""What the page shows: the state of a project and the evaluation of its model, as JSON,
+and previews of inputs.
+"""
 
 import io
 from base64 import b64encode
@@ -23,7 +25,8 @@ from imprint.serve.project import Project
 from imprint.tags import TagHead
 
 MAX_LISTED = 60  # near duplicates and possible label errors
-ENOUGH_ITEMS, GOOD_RECALL = 5, 0.9  # classes with fewer items, or with a lower recall, need more items
+# classes with fewer items, or with a lower recall, need more items
+ENOUGH_ITEMS, GOOD_RECALL = 5, 0.9
 SIDE = 480  # longest side, in pixels, of a picture that is classified
 
 
@@ -33,7 +36,10 @@ def classes(project: Project) -> list[dict[str, Any]]:
     return [
         {
             "label": label,
-            "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
+            "items": [
+                [i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None]
+                for i in items
+            ],
             "opened": labelled.classes[label] is not None,
         }
         for label, items in labelled.by_class().items()
@@ -41,7 +47,9 @@ def classes(project: Project) -> list[dict[str, Any]]:
 
 
 def state(project: Project) -> dict[str, Any]:
-    """The classes with their items, and what the page needs to know about the project."""
+    """The classes with their items, and what the page needs to know about the
+    project.
+    """
     history, modality = project.history, project.modality
     return {
         "project": project.folder.name,
@@ -62,7 +70,11 @@ def state(project: Project) -> dict[str, Any]:
 
 def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any]:
     """What the page shows under Evaluate."""
-    model, calibration, held_out = evaluation.model, evaluation.calibration, evaluation.held_out
+    model, calibration, held_out = (
+        evaluation.model,
+        evaluation.calibration,
+        evaluation.held_out,
+    )
     common: dict[str, Any] = {
         "revision": model.history.revision,
         "calibrated": calibration is not None,
@@ -70,15 +82,26 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         "held_out": _measured(held_out, labelled) if held_out else None,
     }
     if model.tags is not None:
-        return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
+        return {
+            **common,
+            **_tag_figures(
+                model.tags, any(item.held_out for item in labelled.items.values())
+            ),
+        }
     fitted = evaluation.cross_validated()
     if fitted is None or calibration is None or evaluation.folds is None:
-        return {**common, "ready": False, "reason": evaluation.why_uncalibrated, "advice": _advice(labelled, None)}
+        return {
+            **common,
+            "ready": False,
+            "reason": evaluation.why_uncalibrated,
+            "advice": _advice(labelled, None),
+        }
     return {
         **common,
         **_measured(fitted, labelled),
         "ready": True,
-        "listed": bool(fitted.items),  # whether the pictures behind the figures are in the project
+        # whether the pictures behind the figures are in the project
+        "listed": bool(fitted.items),
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples"),
@@ -91,10 +114,14 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
 def _measured(evaluated: EvaluatedItems, labelled: LabelledSet) -> dict[str, Any]:
     """Accuracy, mistakes and the confusion matrix.
 
-    The matrix has the classes that occur as labels or as predictions, in the order in which they were added.
+    The matrix has the classes that occur as labels or as predictions, in the order in
+    which they were added.
     """
     result, ids = evaluated.result, {item.path: item.id for item in evaluated.items}
-    counts, added = np.array(result.confusion), {label: n for n, label in enumerate(labelled.classes)}
+    counts, added = (
+        np.array(result.confusion),
+        {label: n for n, label in enumerate(labelled.classes)},
+    )
     occurring = np.flatnonzero(counts.any(axis=0) | counts.any(axis=1)).tolist()
     order = sorted(occurring, key=lambda c: added.get(result.classes[c], len(added)))
     return {
@@ -103,29 +130,59 @@ def _measured(evaluated: EvaluatedItems, labelled: LabelledSet) -> dict[str, Any
         "interval": list(wilson_interval(result.accuracy, result.rows)),
         "classes": [result.classes[c] for c in order],
         "confusion": counts[np.ix_(order, order)].tolist(),
-        "mistakes": [_mistake(ids[m.path], m.label, m.predicted, m.probability) for m in result.mistakes if ids],
+        "mistakes": [
+            _mistake(ids[m.path], m.label, m.predicted, m.probability)
+            for m in result.mistakes
+            if ids
+        ],
     }
 
 
-def _mislabelled(evaluation: ModelEvaluation, calibration: Calibration) -> list[dict[str, Any]]:
+def _mislabelled(
+    evaluation: ModelEvaluation, calibration: Calibration
+) -> list[dict[str, Any]]:
     """Items that are likely in the wrong class, the most suspect first."""
     predictions, items = evaluation.predictions, evaluation.items
     if predictions is None or not items:
         return []
-    P, classes = calibration.probabilities(predictions.shares), predictions.classes.tolist()
-    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.true, predictions.assessed)
-    return [_mistake(items[n].id, items[n].label, classes[c], P[n, c]) for n, c, _ in suspects[:MAX_LISTED]]
+    P, classes = (
+        calibration.probabilities(predictions.shares),
+        predictions.classes.tolist(),
+    )
+    suspects = label_errors(
+        predictions.scores,
+        predictions.shares,
+        P,
+        predictions.true,
+        predictions.assessed,
+    )
+    return [
+        _mistake(items[n].id, items[n].label, classes[c], P[n, c])
+        for n, c, _ in suspects[:MAX_LISTED]
+    ]
 
 
 def _mistake(id: int, label: str, predicted: str, probability: float) -> dict[str, Any]:
-    return {"id": id, "label": label, "predicted": predicted, "probability": round(float(probability), 4)}
+    return {
+        "id": id,
+        "label": label,
+        "predicted": predicted,
+        "probability": round(float(probability), 4),
+    }
 
 
 def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
-    """The leave-one-out results of a model of tags, and whether there are held-out items, which are not evaluated."""
+    """The leave-one-out results of a model of tags, and whether there are held-out
+    items, which are not evaluated.
+    """
     calibration, rows = head.calibration, head.rows_per_class
     precision, f1, present = calibration.average_precision, calibration.f1, rows > 0
-    per_label = zip(map(str, head.labels), map(round, rows.tolist()), precision.tolist(), f1.tolist())
+    per_label = zip(
+        map(str, head.labels),
+        map(round, rows.tolist()),
+        precision.tolist(),
+        f1.tolist(),
+    )
     names = ("label", "rows", "average_precision", "f1")
     return {
         "ready": True,
@@ -144,25 +201,57 @@ def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
 
 
 def _advice(labelled: LabelledSet, result: Evaluation | None) -> list[dict[str, Any]]:
-    """What would improve the model most, first things first: classes with few items, then classes with low recall."""
+    """What would improve the model most, first things first: classes with few items,
+    then classes with low recall.
+    """
     sizes = {label: 0 for label, origin in labelled.classes.items() if origin is None}
-    sizes |= Counter(item.label for item in labelled.items.values() if item.label in sizes and not item.held_out)
-    advice: list[dict[str, Any]] = [] if len(labelled.classes) > 1 else [{"kind": "class"}]
+    sizes |= Counter(
+        item.label
+        for item in labelled.items.values()
+        if item.label in sizes and not item.held_out
+    )
+    advice: list[dict[str, Any]] = (
+        [] if len(labelled.classes) > 1 else [{"kind": "class"}]
+    )
     few = sorted((n, label) for label, n in sizes.items() if n < ENOUGH_ITEMS)
     advice += [{"kind": "few", "label": label, "count": n} for n, label in few[:3]]
-    for label, _, recall, _ in sorted(result.per_class, key=lambda one: one.recall or 0) if result else ():
-        confused = Counter(m.predicted for m in result.mistakes if m.label == label).most_common(1) if result else []
-        if recall is not None and recall < GOOD_RECALL and confused and sizes.get(label, 0) >= ENOUGH_ITEMS:
-            advice.append({"kind": "confused", "label": label, "with": confused[0][0], "recall": recall})
+    for label, _, recall, _ in (
+        sorted(result.per_class, key=lambda one: one.recall or 0) if result else ()
+    ):
+        confused = (
+            Counter(
+                m.predicted for m in result.mistakes if m.label == label
+            ).most_common(1)
+            if result
+            else []
+        )
+        if (
+            recall is not None
+            and recall < GOOD_RECALL
+            and confused
+            and sizes.get(label, 0) >= ENOUGH_ITEMS
+        ):
+            advice.append(
+                {
+                    "kind": "confused",
+                    "label": label,
+                    "with": confused[0][0],
+                    "recall": recall,
+                }
+            )
     return advice[:5]
 
 
 def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
-    """The media type and bytes of an input for the page. It is decoded and encoded again, which removes all else."""
+    """The media type and bytes of an input for the page. It is decoded and encoded
+    again, which removes all else.
+    """
     item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
     shown, out = modality.show(item), io.BytesIO()
     if isinstance(item, Recording):
-        wavfile.write(out, item.rate, (np.clip(item.samples, -1, 1) * 32767).astype(np.int16))
+        wavfile.write(
+            out, item.rate, (np.clip(item.samples, -1, 1) * 32767).astype(np.int16)
+        )
         return "audio/wav", out.getvalue()
     if not isinstance(shown, np.ndarray):
         return "text/plain; charset=utf-8", str(shown or "").encode()

@@ -18,17 +18,21 @@ class TaskFailedError(ImprintError):
 class SupervisedThread:
     """Drains a queue in batches on one thread, in the order of arrival.
 
-    `work` takes up to `max_batch` tasks and returns a result or an error for each. It must have no effect if it raises:
-    each task of the batch is then tried again alone, so that an error reaches only the task that caused it. If
-    something ends the thread, such as SystemExit, its tasks fail and another thread takes its place.
+    `work` takes up to `max_batch` tasks and returns a result or an error for each. It
+    must have no effect if it raises: each task of the batch is then tried again alone,
+    so that an error reaches only the task that caused it. If something ends the thread,
+    such as SystemExit, its tasks fail and another thread takes its place.
     """
 
-    def __init__(self, name: str, work: Callable[[list[Any]], Sequence[Any]], max_batch: int):
+    def __init__(
+        self, name: str, work: Callable[[list[Any]], Sequence[Any]], max_batch: int
+    ):
         self.name, self._work, self._max_batch = name, work, max_batch
         self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
         self._batch: list[QueuedTask] = []
         self._failures, self._restarts, self._closed, self._lock = 0, 0, False, Lock()
-        self.error: str | None = None  # the message of the last failure; None after a batch has succeeded
+        # the message of the last failure; None after a batch has succeeded
+        self.error: str | None = None
         self._start()
 
     def submit(self, task: Any) -> "Future[Any]":
@@ -36,14 +40,20 @@ class SupervisedThread:
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
-                future.set_exception(TaskFailedError("This project was closed; reload the page."))
+                future.set_exception(
+                    TaskFailedError("This project was closed; reload the page.")
+                )
             else:
                 self._queue.put((task, future))
         return future
 
     def status(self) -> dict[str, Any]:
         """Whether the thread is alive, and the numbers of failures and restarts."""
-        return {"alive": self._thread.is_alive(), "failures": self._failures, "restarts": self._restarts}
+        return {
+            "alive": self._thread.is_alive(),
+            "failures": self._failures,
+            "restarts": self._restarts,
+        }
 
     def close(self) -> None:
         """Finish the queued tasks, then stop."""
@@ -70,14 +80,19 @@ class SupervisedThread:
             self._start()
 
     def _take(self) -> bool:
-        """Take the next batch from the queue, as soon as there is a task; False after `close`."""
+        """Take the next batch from the queue, as soon as there is a task; False after
+        `close`.
+        """
         self._batch = []
-        while len(self._batch) < self._max_batch and not (self._batch and self._queue.empty()):
+        while len(self._batch) < self._max_batch and not (
+            self._batch and self._queue.empty()
+        ):
             queued = self._queue.get()
             if queued is None:
                 self._queue.put(None)  # for the next call
                 break
-            if queued[1].set_running_or_notify_cancel():  # from here on it cannot be cancelled
+            # from here on it cannot be cancelled
+            if queued[1].set_running_or_notify_cancel():
                 self._batch.append(queued)
         return bool(self._batch)
 
@@ -90,7 +105,13 @@ class SupervisedThread:
                 for one in batch:
                     self._do([one])
                 return
-            outcomes = [e if isinstance(e, ImprintError) else self._failure(f"failed: {first_line(e)[:300]}.")]
+            outcomes = [
+                (
+                    e
+                    if isinstance(e, ImprintError)
+                    else self._failure(f"failed: {first_line(e)[:300]}.")
+                )
+            ]
         for (_, future), outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

@@ -1,4 +1,6 @@
-"""Compare methods over many instances: average ranks, Friedman, Wilcoxon with Holm, groups. No drawing."""
+"""Compare methods over many instances: average ranks, Friedman, Wilcoxon with Holm,
+groups. No drawing.
+"""
 
 from imprint.stats.comparison import Comparison, Pair, compare
 from imprint.stats.rank_tests import Friedman, friedman, holm, wilcoxon

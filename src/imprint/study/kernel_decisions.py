@@ -1,10 +1,12 @@
 """Decisions by `kernel`, many together.
 
-Decisions with the same proxies share the inner products of the proxies, for every gamma, noise and balance, and the
-distances of test rows. Those that differ only in `norm_inf` have the same linear system, which is solved once.
+Decisions with the same proxies share the inner products of the proxies, for every
+gamma, noise and balance, and the distances of test rows. Those that differ only in
+`norm_inf` have the same linear system, which is solved once.
 
-The 1,042 decisions of `paper/all --beside kernel` on MNIST take 6.8 s of CPU time for MobileNet v1 0.25 and 28.3 s for
-ResNet-50; a `Head` for each takes 12.6 and 52.9 s (benchmarks/study.py kernel, 18 November 2026).
+The 1,042 decisions of `paper/all --beside kernel` on MNIST take 6.8 s of CPU time for
+MobileNet v1 0.25 and 28.3 s for ResNet-50; a `Head` for each takes 12.6 and 52.9 s
+(benchmarks/study.py kernel, 18 November 2026).
 """
 
 from collections import defaultdict
@@ -17,7 +19,13 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.arrays import Array, Proxies, State
 from imprint.core.errors import ParameterError
-from imprint.gaussian_process.gaussian import MAX_RATE, centre_of, is_precise_in_float32, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import (
+    MAX_RATE,
+    centre_of,
+    is_precise_in_float32,
+    lift_proxies,
+    lift_queries,
+)
 from imprint.gaussian_process.scale import scale_for
 from imprint.head.head import build_proxies
 from imprint.kernels.rows import squared_norms
@@ -27,13 +35,17 @@ from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ProxySpec
 from imprint.study.work_graph import CountedDecisions, Decision, TaskSplit
 
-MAX_PROXIES = 8192  # of a system that is solved here; `Head` solves larger ones, which need too much memory
-BLOCK_ROWS = 128  # of a matrix of proxies x proxies, processed at a time, so that they stay in the cache
+# of a system that is solved here; `Head` solves larger ones, which need too much memory
+MAX_PROXIES = 8192
+# of a matrix of proxies x proxies, processed at a time, so that they stay in the cache
+BLOCK_ROWS = 128
 MAX_DISTANCES = 2**20  # between test rows and proxies, in memory at a time
 
 
 class SolvedDecision(NamedTuple):
-    """A decision and its solved system: scores are `coefficients` times exp(-rate |q - w|^2)."""
+    """A decision and its solved system: scores are `coefficients` times exp(-rate |q -
+    w|^2).
+    """
 
     decision: Decision
     rate: float
@@ -50,24 +62,32 @@ class KernelDecisions:
         self._lifted = cache(partial(_lift, queries))
 
     def can_decide(self, decision: Decision) -> bool:
-        """Whether the system of a decision is small enough, and its rate far from the limits of floats."""
+        """Whether the system of a decision is small enough, and its rate far from the
+        limits of floats.
+        """
         if self.proxies.count(decision) > MAX_PROXIES:
             return False
         with np.errstate(over="ignore", divide="ignore"):
-            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
+            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(
+                decision
+            )
         return bool(1 / MAX_RATE < rate < MAX_RATE)
 
     def _scale(self, decision: Decision) -> float:
         """The scale of distances, as `Kernel.prepare` computes it."""
         key, method = (decision.spec.norm_pre, decision.split), decision.method
         if key not in self._sums:
-            statistics = [self.proxies.row_statistics(method, c) for c in decision.split.classes]
+            statistics = [
+                self.proxies.row_statistics(method, c) for c in decision.split.classes
+            ]
             self._sums[key] = method.aggregator.merge(statistics)
         return scale_for(self._sums[key], self.proxies.count(decision))
 
     def decide(self, decisions: Sequence[Decision]) -> Iterator[CountedDecisions]:
         """Compute decisions, those with the same proxies together."""
-        by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = defaultdict(list)
+        by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = (
+            defaultdict(list)
+        )
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split].append(d)
         for (spec, norm_post, split), same_proxies in by_proxies.items():
@@ -75,39 +95,64 @@ class KernelDecisions:
             states = [self.proxies.states[c, spec] for c in split.classes]
             weights = np.concatenate([part.rows for part in parts])
             proxies = build_proxies(states, weights, [part.size for part in parts])
-            by_queries: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
+            by_queries: dict[tuple[Normaliser, type], list[SolvedDecision]] = (
+                defaultdict(list)
+            )
             for solved in self._solve(proxies, same_proxies):
                 by_queries[solved.decision.norm_inf, solved.dtype].append(solved)
             for (norm_inf, dtype), group in by_queries.items():
                 yield from self._count(proxies.weights, norm_inf, dtype, group)
 
-    def _solve(self, proxies: Proxies, decisions: Sequence[Decision]) -> Iterator[SolvedDecision]:
-        """Solve the systems of decisions with the same proxies, one for each aggregator."""
-        from scipy.linalg.blas import dsyrk  # takes matrices in Fortran order; transposes have it and are not copied
+    def _solve(
+        self, proxies: Proxies, decisions: Sequence[Decision]
+    ) -> Iterator[SolvedDecision]:
+        """Solve the systems of decisions with the same proxies, one for each
+        aggregator.
+        """
+        # takes matrices in Fortran order; transposes have it and are not copied
+        from scipy.linalg.blas import dsyrk
 
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
         for d in decisions:
             by_aggregator[cast(Kernel, d.aggregator)].append(d)
         centred = proxies.weights.astype(np.float64)
         centred -= centred.mean(axis=0)
-        products = np.asarray(dsyrk(1.0, centred.T, trans=True)).T  # (p, p) the lower triangle of centred @ centred.T
+        # (p, p) the lower triangle of centred @ centred.T
+        products = np.asarray(dsyrk(1.0, centred.T, trans=True)).T
         lengths = squared_norms(centred)
         for aggregator, same_system in by_aggregator.items():
             scale = self._scale(same_system[0])
             rate = aggregator.gamma / scale
             is_last = aggregator is next(reversed(by_aggregator))
-            K = _gram(products, lengths, rate, out=products if is_last else np.empty_like(products))
+            K = _gram(
+                products,
+                lengths,
+                rate,
+                out=products if is_last else np.empty_like(products),
+            )
             np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, scale))
             weights = class_weights(proxies, aggregator.balance)
-            coefficients = _solve_in_place(K, proxies.labels, str(aggregator)).T * weights[:, None]
-            is_narrow = self.queries.dtype == np.float32 and is_precise_in_float32(rate * lengths.max(), coefficients)
+            coefficients = (
+                _solve_in_place(K, proxies.labels, str(aggregator)).T * weights[:, None]
+            )
+            is_narrow = self.queries.dtype == np.float32 and is_precise_in_float32(
+                rate * lengths.max(), coefficients
+            )
             dtype = np.float32 if is_narrow else np.float64
-            yield from (SolvedDecision(d, rate, coefficients, dtype) for d in same_system)
+            yield from (
+                SolvedDecision(d, rate, coefficients, dtype) for d in same_system
+            )
 
     def _count(
-        self, proxies: Array, norm_inf: Normaliser, dtype: type, group: Sequence[SolvedDecision]
+        self,
+        proxies: Array,
+        norm_inf: Normaliser,
+        dtype: type,
+        group: Sequence[SolvedDecision],
     ) -> Iterator[CountedDecisions]:
-        """Compute the distances of test rows to proxies once, then count each decision of a group."""
+        """Compute the distances of test rows to proxies once, then count each decision
+        of a group.
+        """
         queries, centre = self._lifted(norm_inf, dtype)
         lifted = lift_proxies(proxies, centre, 1.0, dtype)
         split = group[0].decision.split
@@ -118,24 +163,40 @@ class KernelDecisions:
             D = lifted @ queries[start : start + step].T  # -|q - w|^2
             truth = split.truth[start : start + step]
             for solved, count in zip(group, counts):
-                K = np.multiply(D, dtype(solved.rate), out=D if solved is group[-1] else None)
-                scores = solved.coefficients @ np.exp(K, out=K).astype(np.float64, copy=False)  # (classes, rows)
-                count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, count)
-        return (CountedDecisions([s.decision], count, [len(proxies)]) for s, count in zip(group, counts))
+                K = np.multiply(
+                    D, dtype(solved.rate), out=D if solved is group[-1] else None
+                )
+                # (classes, rows)
+                scores = solved.coefficients @ np.exp(K, out=K).astype(
+                    np.float64, copy=False
+                )
+                count_decisions(
+                    scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, count
+                )
+        return (
+            CountedDecisions([s.decision], count, [len(proxies)])
+            for s, count in zip(group, counts)
+        )
 
 
 def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Array]:
-    """The normalised test rows as factors of squared distances (see `lift_queries`), and their centre."""
+    """The normalised test rows as factors of squared distances (see `lift_queries`),
+    and their centre.
+    """
     Q = norm_inf.apply(queries)
     centre = centre_of(Q)
     return lift_queries(Q, centre, dtype), centre
 
 
 def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
-    """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower triangle.  # (p, p)"""
+    """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower
+    triangle.  # (p, p)
+    """
     for start in range(0, len(out), BLOCK_ROWS):
         stop = start + BLOCK_ROWS
-        block = np.multiply(products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop])
+        block = np.multiply(
+            products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop]
+        )
         block -= rate * lengths[:stop]
         block -= rate * lengths[start:stop, None]
         np.exp(block, out=block)
@@ -143,11 +204,17 @@ def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
 
 
 def _solve_in_place(K: Array, labels: Array, name: str) -> Array:
-    """K^-1 Y for one-hot labels Y, given the lower triangle of K, which is overwritten.  # (p, classes)"""
+    """K^-1 Y for one-hot labels Y, given the lower triangle of K, which is overwritten.
+    # (p, classes)
+    """
     from scipy.linalg.lapack import dposv
 
-    Y = np.asfortranarray(labels[:, None] == np.arange(labels[-1] + 1), dtype=np.float64)
+    Y = np.asfortranarray(
+        labels[:, None] == np.arange(labels[-1] + 1), dtype=np.float64
+    )
     _, A, info = dposv(K.T, Y, overwrite_a=True, overwrite_b=True)
     if info:
-        raise ParameterError(f"{name}: proxies lie too close together for this noise; use a larger one.")
+        raise ParameterError(
+            f"{name}: proxies lie too close together for this noise; use a larger one."
+        )
     return np.asarray(A)

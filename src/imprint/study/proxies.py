@@ -1,4 +1,6 @@
-"""The proxies of a unit: each class is summarised once, each set of proxies normalised once."""
+"""The proxies of a unit: each class is summarised once, each set of proxies normalised
+once.
+"""
 
 import time
 from functools import cached_property
@@ -30,13 +32,19 @@ class ProxyRows:
 
     @cached_property
     def divisors(self) -> Array | None:
-        """The lengths by which `l2` divides the rows; None if some are too extreme to be squared."""
+        """The lengths by which `l2` divides the rows; None if some are too extreme to
+        be squared.
+        """
         return lengths(self.rows)
 
     @cached_property
     def unit(self) -> "ProxyRows":
         """The rows after `l2`."""
-        return ProxyRows(unit_rows(self.rows) if self.divisors is None else self.rows / self.divisors[:, None])
+        return ProxyRows(
+            unit_rows(self.rows)
+            if self.divisors is None
+            else self.rows / self.divisors[:, None]
+        )
 
     @cached_property
     def ranks(self) -> Array:
@@ -65,7 +73,11 @@ class ClassProxies(NamedTuple):
         """The proxies after `none` or `l2`."""
         if type(norm) is NoNorm:
             return self
-        return ClassProxies(self.block.unit, self.size) if self.block.divisors is None else self._replace(is_unit=True)
+        return (
+            ClassProxies(self.block.unit, self.size)
+            if self.block.divisors is None
+            else self._replace(is_unit=True)
+        )
 
 
 class UnitProxies:
@@ -74,46 +86,82 @@ class UnitProxies:
     def __init__(self, graph: WorkGraph, X: Array) -> None:
         self.X = X
         self.states: dict[tuple[ClassRows, ProxySpec], State] = {}
-        self.seconds = np.zeros(len(graph.specs))  # processor time of each spec, with an equal part of shared work
-        self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}  # before `norm_post`
-        self._class_blocks: dict[ClassRows, ProxyRows] = {}  # all rows of a class, as they are
-        self.normalised: dict[object, Any] = {}  # after `norm_post`, by what they depend on; cleared to free memory
+        # processor time of each spec, with an equal part of shared work
+        self.seconds = np.zeros(len(graph.specs))
+        # before `norm_post`
+        self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}
+        # all rows of a class, as they are
+        self._class_blocks: dict[ClassRows, ProxyRows] = {}
+        # after `norm_post`, by what they depend on; cleared to free memory
+        self.normalised: dict[object, Any] = {}
         self._statistics: dict[object, State] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
             self._summarise(c, norm_pre, specs)
-            self.seconds[[spec.number for spec in specs]] += (time.process_time() - start) / len(specs)
+            self.seconds[[spec.number for spec in specs]] += (
+                time.process_time() - start
+            ) / len(specs)
 
-    def _summarise(self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]) -> None:
-        """Compute the states of a class, and the proxies of generators that treat each class separately."""
+    def _summarise(
+        self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]
+    ) -> None:
+        """Compute the states of a class, and the proxies of generators that treat each
+        class separately.
+        """
         containing = sharing.containing_specs(specs)
         computed = list(dict.fromkeys(containing.values()))
-        states = dict(zip(computed, sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, computed)))
+        states = dict(
+            zip(
+                computed,
+                sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, computed),
+            )
+        )
         blocks: dict[ProxySpec, ProxyRows] = {}
         for spec, largest in containing.items():
             self.states[c, spec] = sharing.prefix(spec.generator, states[largest])
-            if type(spec.generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
+            if (
+                type(spec.generator) is AllRows
+                and type(norm_pre) in sharing.ROW_SCALINGS
+            ):
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[c.rows]))
-                self._raw[c, spec] = ClassProxies(block, len(block.rows)).after(norm_pre)
+                self._raw[c, spec] = ClassProxies(block, len(block.rows)).after(
+                    norm_pre
+                )
             elif isinstance(spec.generator, PerClassGenerator):
-                block = blocks.setdefault(largest, ProxyRows(states[largest]["rows"], self.X.dtype))
-                self._raw[c, spec] = ClassProxies(block, len(self.states[c, spec]["rows"]))
+                block = blocks.setdefault(
+                    largest, ProxyRows(states[largest]["rows"], self.X.dtype)
+                )
+                self._raw[c, spec] = ClassProxies(
+                    block, len(self.states[c, spec]["rows"])
+                )
 
-    def parts(self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser) -> list[ClassProxies]:
-        """The normalised proxies of the classes of a task split; only for shareable methods."""
+    def parts(
+        self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser
+    ) -> list[ClassProxies]:
+        """The normalised proxies of the classes of a task split; only for shareable
+        methods.
+        """
         key = spec, split, norm_post
         if key not in self.normalised:
             raw = self._raw_parts(spec, split)
             by_quantile = type(norm_post) is Quantile
-            self.normalised[key] = self._after_quantile(raw) if by_quantile else [p.after(norm_post) for p in raw]
+            self.normalised[key] = (
+                self._after_quantile(raw)
+                if by_quantile
+                else [p.after(norm_post) for p in raw]
+            )
         return self.normalised[key]
 
     def count(self, decision: Decision) -> int:
-        """The number of proxies of a decision whose generator treats each class separately."""
+        """The number of proxies of a decision whose generator treats each class
+        separately.
+        """
         return sum(self._raw[c, decision.spec].size for c in decision.split.classes)
 
     def row_statistics(self, method: Method, c: ClassRows) -> State:
-        """The statistics of the training rows of a class for the aggregator of a method."""
+        """The statistics of the training rows of a class for the aggregator of a
+        method.
+        """
         key = method.aggregator, method.norm_pre, method.norm_inf, c
         if key not in self._statistics:
             X = self.X[c.rows]
@@ -123,22 +171,38 @@ class UnitProxies:
     def head(self, decision: Decision) -> Head:
         """The head of one decision, from the class states."""
         method, spec, classes = decision.method, decision.spec, decision.split.classes
-        states = tuple(ClassState(self.states[c, spec], self.row_statistics(method, c)) for c in classes)
-        return Head(method, spec.seed or 0, self.X.dtype, tuple(c.label for c in classes), states)
+        states = tuple(
+            ClassState(self.states[c, spec], self.row_statistics(method, c))
+            for c in classes
+        )
+        return Head(
+            method,
+            spec.seed or 0,
+            self.X.dtype,
+            tuple(c.label for c in classes),
+            states,
+        )
 
     def _raw_parts(self, spec: ProxySpec, split: TaskSplit) -> list[ClassProxies]:
         """The proxies of the classes of a task split, before `norm_post`."""
         if isinstance(spec.generator, PerClassGenerator):
             return [self._raw[c, spec] for c in split.classes]
         if (spec, split) not in self.normalised:
-            by_class = spec.generator.proxies([self.states[c, spec] for c in split.classes])
-            self.normalised[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in by_class]
+            by_class = spec.generator.proxies(
+                [self.states[c, spec] for c in split.classes]
+            )
+            self.normalised[spec, split] = [
+                ClassProxies(ProxyRows(rows, self.X.dtype), len(rows))
+                for rows in by_class
+            ]
         return self.normalised[spec, split]
 
     def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:
-        """Proxies after `quantile`; task splits that begin with the same classes share their proxies.
+        """Proxies after `quantile`; task splits that begin with the same classes share
+        their proxies.
 
-        The first class does not change. The values of the others become the quantiles of its values.
+        The first class does not change. The values of the others become the quantiles
+        of its values.
         """
         keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
         self.normalised[keys[0]] = raw[0]

@@ -1,4 +1,6 @@
-"""Run a study: plan the missing experiments, evaluate units in processes or on a Ray cluster, store their results."""
+"""Run a study: plan the missing experiments, evaluate units in processes or on a Ray
+cluster, store their results.
+"""
 
 import multiprocessing
 import os
@@ -7,7 +9,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,9 +30,11 @@ from imprint.study.evaluate import evaluate
 from imprint.study.plan import MAX_EXPERIMENTS, Unit, plan
 from imprint.study.study import Source, Study
 
-MIN_PARALLEL_WORK = 5e10  # multiplications, some seconds; below, starting worker processes takes longer
+# multiplications, some seconds; below, starting worker processes takes longer
+MIN_PARALLEL_WORK = 5e10
 Columns: TypeAlias = dict[str, Array]
-Outcome: TypeAlias = tuple[Unit, Columns | str]  # a unit with its columns, or with the reason why it failed
+# a unit with its columns, or with the reason why it failed
+Outcome: TypeAlias = tuple[Unit, Columns | str]
 
 
 @dataclass(frozen=True)
@@ -64,11 +74,13 @@ def run(
     limit: int | None = MAX_EXPERIMENTS,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Summary:
-    """Compute the experiments of a study that are missing in the folder `out`, and store them there.
+    """Compute the experiments of a study that are missing in the folder `out`, and
+    store them there.
 
-    Several studies of the same packs can be given; their common work is computed once. A study of more than `limit`
-    experiments is refused; None means no limit. A run may be killed at any moment and called again: a finished unit is
-    never lost and never computed twice. If a unit fails, its reason is recorded and the others continue.
+    Several studies of the same packs can be given; their common work is computed once.
+    A study of more than `limit` experiments is refused; None means no limit. A run may
+    be killed at any moment and called again: a finished unit is never lost and never
+    computed twice. If a unit fails, its reason is recorded and the others continue.
     """
     from imprint.study.store import Store
 
@@ -106,7 +118,9 @@ def run(
                     done += len(unit.experiments)
                 finished_work += unit.work
                 report()
-    return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))
+    return Summary(
+        todo.experiments, done, failed, time.monotonic() - start, tuple(failures)
+    )
 
 
 @contextmanager
@@ -125,30 +139,44 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
             stack.callback(process.stop)
 
         def submit(unit: Unit) -> Future[Columns]:
-            return next(process for process in processes if process.is_idle()).submit(unit)
+            return next(process for process in processes if process.is_idle()).submit(
+                unit
+            )
 
         yield _outcomes(units, submit, lambda: len(processes))
 
 
 @contextmanager
 def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
-    """Evaluate units on the cluster of RAY_ADDRESS, or on one with `workers` cores that is started here.
+    """Evaluate units on the cluster of RAY_ADDRESS, or on one with `workers` cores that
+    is started here.
 
-    The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
+    The nodes must have the embeddings at the same path. If a node dies, another one
+    evaluates its unit.
     """
     with connected(workers) as ray:
-        task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, retry_exceptions=False)(evaluate)
+        task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, retry_exceptions=False)(
+            evaluate
+        )
         slots = Slots(ray)
-        yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: IN_FLIGHT_PER_SLOT * slots.count())
+        yield _outcomes(
+            units,
+            lambda unit: task.remote(unit).future(),
+            lambda: IN_FLIGHT_PER_SLOT * slots.count(),
+        )
 
 
 RUNNERS = {"local": local_runner, "ray": ray_runner}
 
 
 def _outcomes(
-    units: tuple[Unit, ...], submit: Callable[[Unit], Future[Columns]], capacity: Callable[[], int]
+    units: tuple[Unit, ...],
+    submit: Callable[[Unit], Future[Columns]],
+    capacity: Callable[[], int],
 ) -> Iterator[Outcome]:
-    """Submit units, at most `capacity()` at a time, and yield each with its columns or the reason for its failure."""
+    """Submit units, at most `capacity()` at a time, and yield each with its columns or
+    the reason for its failure.
+    """
     waiting, running = deque(units), dict[Future[Columns], Unit]()
     while waiting or running:
         while waiting and len(running) < capacity():
@@ -156,7 +184,10 @@ def _outcomes(
             running[submit(unit)] = unit
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             error = future.exception()
-            yield running.pop(future), future.result() if error is None else _reason(error)
+            yield (
+                running.pop(future),
+                future.result() if error is None else _reason(error),
+            )
 
 
 def _reason(error: BaseException) -> str:
@@ -165,12 +196,21 @@ def _reason(error: BaseException) -> str:
         return "its process was killed, perhaps because memory ran out"
     if type(error).__module__ == "ray.exceptions":
         cause = getattr(error, "cause", None)  # of an error in the task
-        return _reason(cause) if cause else f"lost by the cluster after {MAX_RETRIES} retries: {type(error).__name__}"
+        return (
+            _reason(cause)
+            if cause
+            else (
+                f"lost by the cluster after {MAX_RETRIES} retries:"
+                f" {type(error).__name__}"
+            )
+        )
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 class _Worker:
-    """A process that evaluates one unit at a time, and exits when the parent's end of its pipe is closed."""
+    """A process that evaluates one unit at a time, and exits when the parent's end of
+    its pipe is closed.
+    """
 
     def __init__(self) -> None:
         self._future: Future[Columns] | None = None
@@ -179,8 +219,11 @@ class _Worker:
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, worker_end = context.Pipe()
-        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(worker_end,))
-        self._pool.submit(os.getpid)  # starts the process, which inherits the environment
+        self._pool = ProcessPoolExecutor(
+            1, mp_context=context, initializer=_prepare, initargs=(worker_end,)
+        )
+        # starts the process, which inherits the environment
+        self._pool.submit(os.getpid)
         worker_end.close()
 
     def is_idle(self) -> bool:
@@ -188,7 +231,9 @@ class _Worker:
 
     def submit(self, unit: Unit) -> Future[Columns]:
         """Evaluate a unit; a process that was killed is replaced first."""
-        if self._future is not None and isinstance(self._future.exception(), BrokenProcessPool):
+        if self._future is not None and isinstance(
+            self._future.exception(), BrokenProcessPool
+        ):
             self.stop()
             self.start()
         self._future = self._pool.submit(evaluate, unit)
@@ -200,7 +245,9 @@ class _Worker:
 
 
 def _prepare(pipe: Connection) -> None:
-    """In the worker: use one BLAS thread, ignore Ctrl-C, exit when the parent exits or closes its end of the pipe."""
+    """In the worker: use one BLAS thread, ignore Ctrl-C, exit when the parent exits or
+    closes its end of the pipe.
+    """
 
     def exit_with_parent() -> None:
         with suppress(EOFError, OSError):

@@ -1,7 +1,8 @@
-"""Which experiments share computations, by the types of their components; the only module that lists these types.
+"""Which experiments share computations, by the types of their components; the only
+module that lists these types.
 
-A component of another type shares class states only with experiments that need exactly the same state. Everything else
-is computed for each experiment separately, by `Head`.
+A component of another type shares class states only with experiments that need exactly
+the same state. Everything else is computed for each experiment separately, by `Head`.
 """
 
 from collections.abc import Sequence
@@ -36,10 +37,13 @@ from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study.grid import Methods
 
-ROUNDING = 8 * float(np.finfo(np.float32).eps)  # relative difference of two scores up to which they are a near tie
+# relative difference of two scores up to which they are a near tie
+ROUNDING = 8 * float(np.finfo(np.float32).eps)
 KERNEL_ROUNDING = 4 * MAX_SCORE_ERROR  # the same for `kernel`, whose sums cancel
-NESTED_GENERATORS = (Random, FPS, CovMax)  # the proxies for a smaller k are the first k of those for a larger one
-SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)  # the proxies are rows of the class
+# the proxies for a smaller k are the first k of those for a larger one
+NESTED_GENERATORS = (Random, FPS, CovMax)
+# the proxies are rows of the class
+SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)
 ROW_SCALINGS = (NoNorm, L2)  # the directions of rows do not change
 SHAREABLE_TYPES = {
     "norm_pre": ROW_SCALINGS,
@@ -48,12 +52,16 @@ SHAREABLE_TYPES = {
     "norm_inf": ROW_SCALINGS,
     "aggregator": (Max, Nearest, Kernel),
 }
-"""The types of each part whose decisions can be computed together, except those by the Manhattan distance."""
+"""The types of each part whose decisions can be computed together, except those by the
+Manhattan distance.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ProxySpec:
-    """How the proxies of a class are computed; the seed is None if the proxies do not depend on it."""
+    """How the proxies of a class are computed; the seed is None if the proxies do not
+    depend on it.
+    """
 
     number: int
     norm_pre: Normaliser
@@ -62,9 +70,15 @@ class ProxySpec:
 
 
 def is_shareable(methods: Methods) -> Array:
-    """Whether the decisions of each method can be computed together; `Head` computes the others.  # (methods,)"""
-    has_types = [methods.has_type(part, *types) for part, types in SHAREABLE_TYPES.items()]
-    manhattan = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan")
+    """Whether the decisions of each method can be computed together; `Head` computes
+    the others.  # (methods,)
+    """
+    has_types = [
+        methods.has_type(part, *types) for part, types in SHAREABLE_TYPES.items()
+    ]
+    manhattan = methods.map_part(
+        "aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan"
+    )
     return np.asarray(np.all(has_types, axis=0) & ~manhattan)
 
 
@@ -76,18 +90,26 @@ def uses_seed(generator: Generator) -> bool:
 
 
 def canonical(methods: Methods) -> Methods:
-    """The methods, with components that cannot change the argmax reset to a default, so that equal decisions are found.
+    """The methods, with components that cannot change the argmax reset to a default, so
+    that equal decisions are found.
 
-    Decisions by `max` do not depend on the lengths of queries or on the temperature. Decisions by cosine do not depend
-    on any lengths. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
+    Decisions by `max` do not depend on the lengths of queries or on the temperature.
+    Decisions by cosine do not depend on any lengths. Rows that are L2-normalised before
+    they are selected as proxies need no second normalisation.
     """
     by_max = methods.has_type("aggregator", Max)
-    by_cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
+    by_cosine = methods.map_part(
+        "aggregator", lambda a: type(a) is Nearest and a.metric == "cosine"
+    )
     scales_queries = methods.has_type("norm_inf", *ROW_SCALINGS)
-    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type("generator", *SELECTING_GENERATORS)
+    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type(
+        "generator", *SELECTING_GENERATORS
+    )
     l2_after = methods.has_type("norm_post", L2)
     methods = methods.with_part("aggregator", Max(), by_max)
-    methods = methods.with_part("norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries)
+    methods = methods.with_part(
+        "norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries
+    )
     return methods.with_part("norm_post", NoNorm(), l2_after & (by_cosine | unit_rows))
 
 
@@ -105,9 +127,11 @@ def max_proxies(generator: Generator, sizes: Array) -> float:
 
 
 def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
-    """For each spec of a class, one whose state contains its state; only those states are computed.
+    """For each spec of a class, one whose state contains its state; only those states
+    are computed.
 
-    For nested generators that is the spec with the largest k. The state of least squares does not depend on `reg`.
+    For nested generators that is the spec with the largest k. The state of least
+    squares does not depend on `reg`.
     """
     by_k = sorted(specs, key=lambda spec: getattr(spec.generator, "k", 0))
     largest = {_state_key(spec): spec for spec in by_k}
@@ -127,17 +151,22 @@ def _state_key(spec: ProxySpec) -> object:
 def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
     """The states of a class for generators of one type.
 
-    k-means shares the seeding and the products of rows, least squares the sum of outer products, k-medoids the
-    distances.
+    k-means shares the seeding and the products of rows, least squares the sum of outer
+    products, k-medoids the distances.
     """
     kind = type(specs[0].generator)
     generators: list[Any] = [spec.generator for spec in specs]
     seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
     mass = np.ones(len(X))
     if kind in (KMeans, KLeastSquares):
-        clusterings = kmeans_many([X], [Problem(0, g.k, seed) for g, seed in zip(generators, seeds)])
+        clusterings = kmeans_many(
+            [X], [Problem(0, g.k, seed) for g, seed in zip(generators, seeds)]
+        )
         if kind is KMeans:
-            return [{"rows": c.centres, "mass": c.mass, "spread": c.spread} for c in clusterings]
+            return [
+                {"rows": c.centres, "mass": c.mass, "spread": c.spread}
+                for c in clusterings
+            ]
         shared = moments(X)
         return [{**cluster_means(X, mass, c.labels), **shared} for c in clusterings]
     rngs = map(np.random.default_rng, seeds)
@@ -150,14 +179,18 @@ def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State
 
 
 def prefix(generator: Generator, state: State) -> State:
-    """The state of a generator, given a state that contains it; for nested generators, its first k rows."""
+    """The state of a generator, given a state that contains it; for nested generators,
+    its first k rows.
+    """
     if type(generator) in NESTED_GENERATORS:
         return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
     return state
 
 
 def work(generator: Generator, n: int, d: int) -> float:
-    """The approximate number of multiplications for the proxies of n rows of width d."""
+    """The approximate number of multiplications for the proxies of n rows of width
+    d.
+    """
     k = getattr(generator, "k", 1)
     if type(generator) is KMedoids:
         return n * n / 10.0 * (d + 4 * k)

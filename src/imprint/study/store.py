@@ -1,4 +1,6 @@
-"""The folder of a study: one Parquet shard per finished unit, a manifest, the reasons for failures, a lock."""
+"""The folder of a study: one Parquet shard per finished unit, a manifest, the reasons
+for failures, a lock.
+"""
 
 import hashlib
 import io
@@ -19,7 +21,14 @@ from imprint.core import __version__
 from imprint.core.arrays import Array
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write, exclusive, make_folder, read_checked, remove_partials, write_checked
+from imprint.core.files.atomic import (
+    atomic_write,
+    exclusive,
+    make_folder,
+    read_checked,
+    remove_partials,
+    write_checked,
+)
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study
@@ -31,9 +40,11 @@ TEXT_COLUMNS = ("backbone", "dataset", "task", *PARTS)
 
 
 class Store:
-    """The results of a study in one folder. Shards are written atomically and never rewritten.
+    """The results of a study in one folder. Shards are written atomically and never
+    rewritten.
 
-    A shard is called UNIT-DIGEST.parquet, after its unit and a digest of its bytes, which is checked on reading.
+    A shard is called UNIT-DIGEST.parquet, after its unit and a digest of its bytes,
+    which is checked on reading.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -47,7 +58,10 @@ class Store:
             with suppress(FileNotFoundError):
                 read_checked(self.folder / MANIFEST, {"format": int})
         except FileError:
-            rule = "it is not the manifest of a study, or is damaged; choose another folder, or delete the file"
+            rule = (
+                "it is not the manifest of a study, or is damaged; choose another"
+                " folder, or delete the file"
+            )
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
         folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
         for folder in folders:
@@ -58,7 +72,10 @@ class Store:
             yield
 
     def _refuse_second_run(self) -> None:
-        raise FileError(f"{self.folder}: another run is at work in this folder; wait for it or choose another folder.")
+        raise FileError(
+            f"{self.folder}: another run is at work in this folder; wait for it or"
+            " choose another folder."
+        )
 
     def shards(self) -> list[Path]:
         """The finished shards, in a fixed order."""
@@ -67,7 +84,11 @@ class Store:
     def table(self) -> pa.Table:
         """All finished experiments."""
         tables = [_read(path) for path in self.shards()]
-        return pa.concat_tables(tables).unify_dictionaries() if tables else schema().empty_table()
+        return (
+            pa.concat_tables(tables).unify_dictionaries()
+            if tables
+            else schema().empty_table()
+        )
 
     def done(self) -> set[bytes]:
         """The keys of all finished experiments."""
@@ -77,18 +98,39 @@ class Store:
         """The finished experiments of a study, each once, in the study's order."""
         import pyarrow.compute as pc  # takes 0.1 s, and a run does not need it
 
-        fingerprints, table, keys = self.manifest()["embeddings"], self.table(), list[bytes]()
+        fingerprints, table, keys = (
+            self.manifest()["embeddings"],
+            self.table(),
+            list[bytes](),
+        )
         methods = study.methods.encoded()
-        experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
+        experiments = (
+            np.indices((len(study.task_texts), len(methods), len(study.seeds)))
+            .reshape(3, -1)
+            .T
+        )
         for pack in map("-".join, product(study.backbones, study.datasets)):
             if pack in fingerprints:
-                keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
-        keys_of_study = _array(np.frombuffer(b"".join(keys), dtype="V16"), pa.binary(16))
+                keys += experiment_keys(
+                    fingerprints[pack],
+                    study.task_texts,
+                    methods,
+                    study.seeds,
+                    experiments,
+                )
+        keys_of_study = _array(
+            np.frombuffer(b"".join(keys), dtype="V16"), pa.binary(16)
+        )
         rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
         table = table.take(rows.drop_null())
-        for i, name in enumerate(table.column_names):  # dictionaries in order of appearance, whatever the shards' order
+        # dictionaries in order of appearance, whatever the shards' order
+        for i, name in enumerate(table.column_names):
             if pa.types.is_dictionary(table.schema.types[i]):
-                table = table.set_column(i, name, table[name].cast(pa.string()).combine_chunks().dictionary_encode())
+                table = table.set_column(
+                    i,
+                    name,
+                    table[name].cast(pa.string()).combine_chunks().dictionary_encode(),
+                )
         return table
 
     def write(self, unit: Unit, columns: dict[str, Array]) -> None:
@@ -102,16 +144,25 @@ class Store:
 
     def fail(self, unit: Unit, reason: str) -> None:
         """Store the reason why a unit failed; the next run tries it again."""
-        note = {"unit": str(unit), "experiments": len(unit.experiments), "reason": reason}
+        note = {
+            "unit": str(unit),
+            "experiments": len(unit.experiments),
+            "reason": reason,
+        }
         write_checked(self.folder / FAILURES / f"{unit.key}.json", note)
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed units with their reasons."""
         types = dict(unit=str, experiments=int, reason=str)
-        return [read_checked(path, types) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        return [
+            read_checked(path, types)
+            for path in sorted((self.folder / FAILURES).glob("*.json"))
+        ]
 
     def describe(self, study: Study, plan: Plan) -> None:
-        """Write the manifest: the study, its embeddings, and the software that ran it."""
+        """Write the manifest: the study, its embeddings, and the software that ran
+        it.
+        """
         libraries = {}
         for name in LIBRARIES:
             with suppress(PackageNotFoundError):
@@ -133,12 +184,22 @@ class Store:
         try:
             manifest = read_checked(self.folder / MANIFEST, {"format": int})
         except FileNotFoundError:
-            raise FileError(f"{self.folder}: no study has been run into this folder.") from None
+            raise FileError(
+                f"{self.folder}: no study has been run into this folder."
+            ) from None
         if manifest["format"] != FORMAT:
             file_format = manifest["format"]
-            raise FileError(f"{self.folder / MANIFEST}: format {file_format}; this imprint reads format {FORMAT}.")
-        types = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {"experiments": int}
-        return read_checked(self.folder / MANIFEST, types | dict.fromkeys(("imprint", "python", "machine"), str))
+            raise FileError(
+                f"{self.folder / MANIFEST}: format {file_format}; this imprint reads"
+                f" format {FORMAT}."
+            )
+        types = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {
+            "experiments": int
+        }
+        return read_checked(
+            self.folder / MANIFEST,
+            types | dict.fromkeys(("imprint", "python", "machine"), str),
+        )
 
     def study(self) -> Study:
         """The study of the manifest."""
@@ -153,7 +214,15 @@ def schema() -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
     numbers = [(name, pa.from_numpy_dtype(dtype)) for name, dtype in COLUMNS.items()]
     names = [(name, text) for name in TEXT_COLUMNS]
-    return pa.schema([*names, ("seed", pa.int64()), *numbers, ("fingerprint", text), ("key", pa.binary(16))])
+    return pa.schema(
+        [
+            *names,
+            ("seed", pa.int64()),
+            *numbers,
+            ("fingerprint", text),
+            ("key", pa.binary(16)),
+        ]
+    )
 
 
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
@@ -175,16 +244,22 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
 
 
 def _array(values: Array, kind: pa.DataType | None = None) -> pa.Array:
-    """An array that shares the memory of NumPy's; unlike `pa.array`, this does not import pandas."""
+    """An array that shares the memory of NumPy's; unlike `pa.array`, this does not
+    import pandas.
+    """
     kind = kind or pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(
+        kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def _encoded(codes: Array, values: Collection[str]) -> pa.DictionaryArray:
     """A column of texts, given as the code of each row and the texts by code."""
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    texts = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+    texts = pa.StringArray.from_buffers(
+        len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    )
     return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), texts)
 
 
@@ -192,7 +267,9 @@ def _read(path: Path) -> pa.Table:
     """The table of a shard; refused if its digest or its columns are wrong."""
     with reporting("read", path):
         content = path.read_bytes()
-    damaged = FileError(f"{path}: this shard is damaged; delete it and run the study again.")
+    damaged = FileError(
+        f"{path}: this shard is damaged; delete it and run the study again."
+    )
     if path.stem.rpartition("-")[2] != hashlib.sha256(content).hexdigest()[:32]:
         raise damaged
     try:
@@ -200,6 +277,8 @@ def _read(path: Path) -> pa.Table:
         table.validate(full=True)
     except (pa.ArrowException, OSError):
         raise damaged from None
-    if not table.schema.equals(schema()) or any(column.null_count for column in table.columns):
+    if not table.schema.equals(schema()) or any(
+        column.null_count for column in table.columns
+    ):
         raise damaged
     return table

@@ -1,4 +1,6 @@
-"""A study as one frozen value (backbones x data sets x tasks x methods x seeds), and the sources of its embeddings."""
+"""A study as one frozen value (backbones x data sets x tasks x methods x seeds), and
+the sources of its embeddings.
+"""
 
 import os
 import runpy
@@ -26,7 +28,9 @@ Data = Pack
 
 
 class Source(Protocol):
-    """Anything that opens embeddings by name. It is sent to workers, so it must be picklable."""
+    """Anything that opens embeddings by name. It is sent to workers, so it must be
+    picklable.
+    """
 
     def open(self, backbone: str, dataset: str) -> Data:
         """The embeddings; an unknown name is an error that lists the known ones."""
@@ -35,7 +39,9 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Packs:
-    """A folder of packs `BACKBONE-DATASET.npz`, unpacked once into a cache and memory-mapped."""
+    """A folder of packs `BACKBONE-DATASET.npz`, unpacked once into a cache and
+    memory-mapped.
+    """
 
     folder: str
     cache: str = ""
@@ -44,15 +50,22 @@ class Packs:
         name = f"{backbone}-{dataset}.npz"
         path = Path(self.folder) / name
         if path.name != name or "\\" in name or "\0" in name:
-            raise ParameterError(f"Packs({self.folder!r}): {backbone}-{dataset} cannot be a file in this folder.")
+            raise ParameterError(
+                f"Packs({self.folder!r}): {backbone}-{dataset} cannot be a file in this"
+                " folder."
+            )
         if not path.is_file():
-            raise unknown("pack", name, sorted(p.name for p in Path(self.folder).glob("*-*.npz")))
+            raise unknown(
+                "pack", name, sorted(p.name for p in Path(self.folder).glob("*-*.npz"))
+            )
         return open_unpacked(path, Path(self.cache) if self.cache else home() / "packs")
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Embeddings held in memory: `Held({("tinynet", "mnist"): (X, y, X_test, y_test)})`."""
+    """Embeddings held in memory: `Held({("tinynet", "mnist"): (X, y, X_test,
+    y_test)})`.
+    """
 
     arrays: dict[tuple[str, str], tuple[Array, Array, Array, Array]]
     _digests: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
@@ -60,7 +73,11 @@ class Held:
     def open(self, backbone: str, dataset: str) -> Data:
         key = backbone, dataset
         if key not in self.arrays:
-            raise unknown("pair of backbone and data set", "-".join(key), map("-".join, self.arrays))
+            raise unknown(
+                "pair of backbone and data set",
+                "-".join(key),
+                map("-".join, self.arrays),
+            )
         X, y, X_test, y_test = map(np.asarray, self.arrays[key])
         if key not in self._digests:
             self._digests[key] = digest((X, y, X_test, y_test))
@@ -68,7 +85,9 @@ class Held:
 
 
 class Instance(NamedTuple):
-    """A benchmark task: the embeddings of a data set by a backbone, and a task on them."""
+    """A benchmark task: the embeddings of a data set by a backbone, and a task on
+    them.
+    """
 
     backbone: str
     dataset: str
@@ -76,8 +95,10 @@ class Instance(NamedTuple):
 
 
 RULES = ("matching_norms", "enough_proxies")
-"""`matching_norms` leaves out methods whose `norm_inf` differs from `norm_pre`, unless `norm_pre` is `none`.
-`enough_proxies` leaves out an aggregator where a task has fewer proxies than it needs."""
+"""`matching_norms` leaves out methods whose `norm_inf` differs from `norm_pre`, unless
+`norm_pre` is `none`. `enough_proxies` leaves out an aggregator where a task has fewer
+proxies than it needs.
+"""
 
 
 def _task_text(task: str | tasks.Task) -> str:
@@ -86,11 +107,13 @@ def _task_text(task: str | tasks.Task) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Declaration):
-    """A study. The parameters are also the keys of a YAML file; a list of one may be written as a single value.
+    """A study. The parameters are also the keys of a YAML file; a list of one may be
+    written as a single value.
 
-    `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 / max`; `grid` holds grids of
-    components. Equal methods are counted once. `shots` limits every task to that many rows per class. `rules` leaves
-    out combinations; an impossible combination that no rule leaves out is refused by name.
+    `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 /
+    max`; `grid` holds grids of components. Equal methods are counted once. `shots`
+    limits every task to that many rows per class. `rules` leaves out combinations; an
+    impossible combination that no rule leaves out is refused by name.
     """
 
     name: str = key("study", (str,), "text")
@@ -99,18 +122,28 @@ class Study(Declaration):
     backbones: tuple[str, ...] = key((), (str,), "text", required=True)
     datasets: tuple[str, ...] = key((), (str,), "text", required=True)
     tasks: tuple[str, ...] = key(
-        ("all",), (str, tasks.Task), "a text such as 'even | shots(n=5)'", required=True, convert=_task_text
+        ("all",),
+        (str, tasks.Task),
+        "a text such as 'even | shots(n=5)'",
+        required=True,
+        convert=_task_text,
     )
     shots: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
     recipes: tuple[str, ...] = key((), (str,), "text")
-    grid: tuple[Grid, ...] = key((), (Grid, dict), f"a mapping of {', '.join(Grid.names())}", convert=Grid.of)
-    seeds: tuple[int, ...] = key((0,), (int,), "int >= 0 and below 2**63", minimum=0, required=True)
+    grid: tuple[Grid, ...] = key(
+        (), (Grid, dict), f"a mapping of {', '.join(Grid.names())}", convert=Grid.of
+    )
+    seeds: tuple[int, ...] = key(
+        (0,), (int,), "int >= 0 and below 2**63", minimum=0, required=True
+    )
     rules: tuple[str, ...] = key((), (str,), "text")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.recipes and not self.grid:
-            raise ParameterError("Study(recipes=[], grid=[]): a study needs at least one method.")
+            raise ParameterError(
+                "Study(recipes=[], grid=[]): a study needs at least one method."
+            )
         for rule in self.rules:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
@@ -119,44 +152,77 @@ class Study(Declaration):
 
     @property
     def points(self) -> int:
-        """The number of combinations, before rules leave any out and equal methods are counted once."""
-        instances = len(self.backbones) * len(self.datasets) * len(self.tasks) * max(1, len(self.shots))
-        return instances * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
+        """The number of combinations, before rules leave any out and equal methods are
+        counted once.
+        """
+        instances = (
+            len(self.backbones)
+            * len(self.datasets)
+            * len(self.tasks)
+            * max(1, len(self.shots))
+        )
+        return (
+            instances
+            * len(self.seeds)
+            * (len(self.recipes) + sum(g.points for g in self.grid))
+        )
 
     @cached_property
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
-        named = [Methods.product([[c] for c in vars(method_from_text(text)).values()]) for text in self.recipes]
+        named = [
+            Methods.product([[c] for c in vars(method_from_text(text)).values()])
+            for text in self.recipes
+        ]
         methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
         if "matching_norms" in self.rules:
-            matching = methods.map_part("norm_pre", str) == methods.map_part("norm_inf", str)
+            matching = methods.map_part("norm_pre", str) == methods.map_part(
+                "norm_inf", str
+            )
             methods = methods.take(methods.has_type("norm_pre", NoNorm) | matching)
         if not len(methods):
-            raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
+            raise ParameterError(
+                f"Study(rules={list(self.rules)}): the rules leave no method."
+            )
         return methods
 
     @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
-        return tuple(starmap(Instance, product(self.backbones, self.datasets, self.task_texts)))
+        return tuple(
+            starmap(Instance, product(self.backbones, self.datasets, self.task_texts))
+        )
 
     @cached_property
     def task_texts(self) -> tuple[str, ...]:
         """The texts of the tasks, each with every number of shots."""
         suffixes = [f" | shots(n={n})" for n in self.shots] or [""]
-        return tuple(dict.fromkeys(_task_text(task + suffix) for task, suffix in product(self.tasks, suffixes)))
+        return tuple(
+            dict.fromkeys(
+                _task_text(task + suffix)
+                for task, suffix in product(self.tasks, suffixes)
+            )
+        )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
-        """Read a `.yaml` or `.json` file with these keys, or a `.py` file that defines `study`."""
+        """Read a `.yaml` or `.json` file with these keys, or a `.py` file that defines
+        `study`.
+        """
         path = Path(path)
         try:
             with reporting("read", path):
-                study = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
+                study = (
+                    runpy.run_path(str(path)).get("study")
+                    if path.suffix == ".py"
+                    else cls.of(_parse(path))
+                )
         except ParameterError as e:
             raise ParameterError(f"{path}: {e}") from None
         if not isinstance(study, Study):
-            raise ParameterError(f"{path}: a study in Python defines `study = Study(...)`.")
+            raise ParameterError(
+                f"{path}: a study in Python defines `study = Study(...)`."
+            )
         return study.at(path.parent / study.embeddings) if study.embeddings else study
 
     def at(self, folder: str | os.PathLike[str]) -> "Study":
@@ -166,13 +232,19 @@ class Study(Declaration):
     def source(self) -> Packs:
         """The folder of its embeddings."""
         if not self.embeddings:
-            raise ParameterError("Study(embeddings=''): name the folder of the embeddings.")
+            raise ParameterError(
+                "Study(embeddings=''): name the folder of the embeddings."
+            )
         if not os.path.isdir(self.embeddings):
-            raise ParameterError(f"Study(embeddings={self.embeddings!r}): there is no such folder.")
+            raise ParameterError(
+                f"Study(embeddings={self.embeddings!r}): there is no such folder."
+            )
         return Packs(self.embeddings)
 
     def results(self, folder: str | os.PathLike[str]) -> "pyarrow.Table":
-        """The finished experiments of this study in the folder of a run, in the study's order."""
+        """The finished experiments of this study in the folder of a run, in the study's
+        order.
+        """
         from imprint.study.store import Store
 
         return Store(folder).results(self)

@@ -1,4 +1,6 @@
-"""The distinct computations behind the experiments of a unit: classes, task splits, proxies and decisions."""
+"""The distinct computations behind the experiments of a unit: classes, task splits,
+proxies and decisions.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """A label and its training rows; tasks with the same rows under the same label share it."""
+    """A label and its training rows; tasks with the same rows under the same label
+    share it.
+    """
 
     label: Any
     rows: Array
@@ -41,7 +45,9 @@ class TaskSplit:
 
 
 class Decision(NamedTuple):
-    """A prediction of the test rows of a task split, computed once for all experiments that share it."""
+    """A prediction of the test rows of a task split, computed once for all experiments
+    that share it.
+    """
 
     number: int
     spec: ProxySpec
@@ -54,12 +60,20 @@ class Decision(NamedTuple):
     @property
     def method(self) -> Method:
         """The method that predicts."""
-        norms = dict(norm_pre=self.spec.norm_pre, norm_post=self.norm_post, norm_inf=self.norm_inf)
-        return Method(generator=self.spec.generator, aggregator=self.aggregator, **norms)
+        norms = dict(
+            norm_pre=self.spec.norm_pre,
+            norm_post=self.norm_post,
+            norm_inf=self.norm_inf,
+        )
+        return Method(
+            generator=self.spec.generator, aggregator=self.aggregator, **norms
+        )
 
 
 class CountedDecisions(NamedTuple):
-    """Decisions about one task split, with counts of their predictions and the number of proxies of each."""
+    """Decisions about one task split, with counts of their predictions and the number
+    of proxies of each.
+    """
 
     decisions: list[Decision]
     counts: Counts
@@ -77,7 +91,9 @@ class WorkGraph:
 
     def specs_by_class(self) -> dict[tuple[ClassRows, Normaliser], list[ProxySpec]]:
         """For each class and `norm_pre`, the specs of its proxies."""
-        by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = defaultdict(dict)
+        by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = (
+            defaultdict(dict)
+        )
         for spec, split in dict.fromkeys((d.spec, d.split) for d in self.decisions):
             for c in split.classes:
                 by_class[c, spec.norm_pre][spec] = None
@@ -85,7 +101,10 @@ class WorkGraph:
 
     def computations(self) -> int:
         """The number of class states and decisions to compute."""
-        computed = (sharing.containing_specs(specs).values() for specs in self.specs_by_class().values())
+        computed = (
+            sharing.containing_specs(specs).values()
+            for specs in self.specs_by_class().values()
+        )
         return sum(len(set(specs)) for specs in computed) + len(self.decisions)
 
 
@@ -98,9 +117,20 @@ def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
     pre, generator, *later_parts = methods.codes[method].T
     seeded = methods.map_part("generator", sharing.uses_seed)[method]
     first, spec = factorize(pre, generator, np.where(seeded, seed, 0))
-    seeds = [unit.seeds[s] if uses_seed else None for s, uses_seed in zip(seed[first].tolist(), seeded[first].tolist())]
+    seeds = [
+        unit.seeds[s] if uses_seed else None
+        for s, uses_seed in zip(seed[first].tolist(), seeded[first].tolist())
+    ]
     distinct = methods.take(method[first])
-    specs = list(map(ProxySpec, range(len(first)), distinct.column("norm_pre"), distinct.column("generator"), seeds))
+    specs = list(
+        map(
+            ProxySpec,
+            range(len(first)),
+            distinct.column("norm_pre"),
+            distinct.column("generator"),
+            seeds,
+        )
+    )
     first, decided_by = factorize(spec, split, *later_parts)
     distinct = methods.take(method[first])
     columns = (
@@ -109,16 +139,24 @@ def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
         *(distinct.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
         sharing.is_shareable(distinct).tolist(),
     )
-    return WorkGraph(splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by)
+    return WorkGraph(
+        splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by
+    )
 
 
-def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit], Array]:
-    """The distinct task splits of a unit, and for every task and seed the number of its split.  # (tasks, seeds)
+def _task_splits(
+    unit: "Unit", y: Array, y_test: Array
+) -> tuple[list[TaskSplit], Array]:
+    """The distinct task splits of a unit, and for every task and seed the number of its
+    split.  # (tasks, seeds)
 
     Seeds that select the same rows share a split.
     """
     classes: dict[tuple[Any, bytes], ClassRows] = {}
-    splits, number_of = list[TaskSplit](), dict[tuple[int, tuple[ClassRows, ...]], int]()
+    splits, number_of = (
+        list[TaskSplit](),
+        dict[tuple[int, tuple[ClassRows, ...]], int](),
+    )
     numbers = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first, _ = factorize(unit.experiments[:, 0], unit.experiments[:, 2])
@@ -126,11 +164,17 @@ def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit]
         task = tasks.resolve(unit.tasks[t])
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)
         names, codes = np.unique(labels, return_inverse=True)
-        selected = [ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())]
-        shared = tuple(classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected)
+        selected = [
+            ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())
+        ]
+        shared = tuple(
+            classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected
+        )
         if (t, shared) not in number_of:
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
             number_of[t, shared] = len(splits)
-            splits.append(TaskSplit(shared, test.rows, np.searchsorted(names, test.labels)))
+            splits.append(
+                TaskSplit(shared, test.rows, np.searchsorted(names, test.labels))
+            )
         numbers[t, s] = number_of[t, shared]
     return splits, numbers

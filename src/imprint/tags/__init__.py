@@ -1,4 +1,6 @@
-"""Tags (multi-label classification): a head whose inputs may have several labels, or none."""
+"""Tags (multi-label classification): a head whose inputs may have several labels, or
+none.
+"""
 
 from imprint.tags.calibration import TagCalibration
 from imprint.tags.head import TagHead, new_head

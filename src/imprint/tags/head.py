@@ -1,4 +1,6 @@
-"""`TagHead`: a head over label sets that scores single labels, as one immutable value."""
+"""`TagHead`: a head over label sets that scores single labels, as one immutable
+value.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +23,24 @@ from imprint.tags.calibration import TagCalibration, calibrate_tags
 
 @dataclass(frozen=True, eq=False)
 class TagHead(Decider):
-    """Labels of which an input may have several. `learn` and `forget` return another head.
+    """Labels of which an input may have several. `learn` and `forget` return another
+    head.
 
-    The classes of the head `imprinted` are the label sets of the training rows, as texts (see `core.label_sets`). The
-    kernel is solved for the labels: the target of a proxy is 1 for every label of its set. Each label has its own
-    threshold and calibration, from leave-one-out predictions, which follow from the solved system.
+    The classes of the head `imprinted` are the label sets of the training rows, as
+    texts (see `core.label_sets`). The kernel is solved for the labels: the target of a
+    proxy is 1 for every label of its set. Each label has its own threshold and
+    calibration, from leave-one-out predictions, which follow from the solved system.
 
-    >>> method = Method.of(norm_pre="l2", generator="all", norm_post="none", norm_inf="l2", aggregator="kernel")
+    >>> method = Method.of(
+    ...     norm_pre="l2",
+    ...     generator="all",
+    ...     norm_post="none",
+    ...     norm_inf="l2",
+    ...     aggregator="kernel",
+    ... )
     >>> rows = np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype="float32")
-    >>> head = TagHead(Head(method, 0, "float32"), ("cat", "dog")).learn(rows, np.array(["cat", "dog", "cat|dog", ""]))
+    >>> empty = TagHead(Head(method, 0, "float32"), ("cat", "dog"))
+    >>> head = empty.learn(rows, np.array(["cat", "dog", "cat|dog", ""]))
     >>> head.predict(rows[2:]).tolist(), head.forget("dog").classes.tolist()
     ([[1, 1], [0, 0]], ['cat'])
     """
@@ -45,22 +56,35 @@ class TagHead(Decider):
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "TagHead":
         """This head after more rows; `y` are label sets as texts."""
-        labels = {text for label_set in np.unique(y).tolist() for text in texts_of(label_set)}
+        labels = {
+            text for label_set in np.unique(y).tolist() for text in texts_of(label_set)
+        }
         texts = labels - set(map(str, self.labels))
         try:
             new = texts if self.label_type is None else set(map(int, texts))
         except ValueError:
-            raise ParameterError("The labels of the model are numbers, and the new ones are texts.") from None
-        return TagHead(self.imprinted.learn(X, y, weight), tuple(sorted({*self.labels, *new})))
+            raise ParameterError(
+                "The labels of the model are numbers, and the new ones are texts."
+            ) from None
+        return TagHead(
+            self.imprinted.learn(X, y, weight), tuple(sorted({*self.labels, *new}))
+        )
 
     def forget(self, label: Any) -> "TagHead":
-        """This head without a label and the rows that have no other label; the others lose the label."""
+        """This head without a label and the rows that have no other label; the others
+        lose the label.
+        """
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
         labels = tuple(other for other in self.labels if other != label)
-        label_sets = [without_label(label_set, label) for label_set in self.imprinted.labels]
+        label_sets = [
+            without_label(label_set, label) for label_set in self.imprinted.labels
+        ]
         if not labels or all(label_set is None for label_set in label_sets):
-            raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
+            raise ParameterError(
+                f"forget({label!r}): no row has another label; a model needs at least"
+                " one."
+            )
         return TagHead(with_label_sets(self.imprinted, label_sets), labels)
 
     @property
@@ -79,13 +103,17 @@ class TagHead(Decider):
     @property
     def targets(self) -> Array:
         """The indicator matrix of the labels of each proxy.  # (p, labels)"""
-        return indicator(self.imprinted.classes.tolist(), self.labels)[self.proxies.labels]
+        return indicator(self.imprinted.classes.tolist(), self.labels)[
+            self.proxies.labels
+        ]
 
     @lazy
     def prepared(self) -> SolvedKernel:
         """The system, solved for the labels."""
         head, kernel = self.imprinted, cast(Kernel, self.aggregator)
-        return kernel.prepare(head.on_device(head.proxies), head.sums(), targets=self.targets)
+        return kernel.prepare(
+            head.on_device(head.proxies), head.sums(), targets=self.targets
+        )
 
     @lazy
     def calibration(self) -> TagCalibration:
@@ -97,17 +125,24 @@ class TagHead(Decider):
         return self.calibration.probabilities(S)
 
     def predict(self, Q: Array, level: int | None = None) -> Array:
-        """Which labels each query has: those whose score reaches their threshold.  # (q, labels) int64
+        """Which labels each query has: those whose score reaches their threshold.  #
+        (q, labels) int64
 
         With `level`, the most probable label of every query.  # (q,)
         """
         if level is not None:
             return np.asarray(super().predict(Q, level))
-        return (to_numpy(self.scores(Q)) >= self.calibration.thresholds).astype(np.int64)
+        return (to_numpy(self.scores(Q)) >= self.calibration.thresholds).astype(
+            np.int64
+        )
 
 
-def new_head(empty: Head, labels: tuple[Any, ...] | None, calibrate: bool) -> Head | TagHead:
-    """The head that learns the rows of a model; with `labels`, a head of tags, which is always calibrated."""
+def new_head(
+    empty: Head, labels: tuple[Any, ...] | None, calibrate: bool
+) -> Head | TagHead:
+    """The head that learns the rows of a model; with `labels`, a head of tags, which is
+    always calibrated.
+    """
     if labels is not None:
         return TagHead(empty, labels)
     return replace(empty, folds=CrossValidation(empty)) if calibrate else empty
@@ -119,26 +154,40 @@ def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
 
 
 def default_method() -> Method:
-    """The default method for tags: every row is a proxy, with more noise than for classes."""
-    return Method.of(**{**DEFAULT_METHOD, "generator": "all", "aggregator": "kernel(noise=1)"})
+    """The default method for tags: every row is a proxy, with more noise than for
+    classes.
+    """
+    return Method.of(
+        **{**DEFAULT_METHOD, "generator": "all", "aggregator": "kernel(noise=1)"}
+    )
 
 
 def reason_against_tags(method: Method) -> str | None:
     """Why a method cannot score several labels, as a sentence; None if it can."""
     if not isinstance(method.aggregator, Kernel):
-        return f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'."
+        return (
+            f"{method.aggregator}: it predicts one class; for tags, use"
+            " aggregator='kernel'."
+        )
     if method.norm_pre != method.norm_inf or str(method.norm_post) != "none":
-        return f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'."
+        return (
+            f"{method}: tags need norm_pre and norm_inf to be equal, and"
+            " norm_post='none'."
+        )
     return None
 
 
 def with_label_sets(head: Head, label_sets: Sequence[str | None]) -> Head:
-    """The head with new label sets for its classes; classes of one set are merged, and those with None are removed."""
+    """The head with new label sets for its classes; classes of one set are merged, and
+    those with None are removed.
+    """
     states: dict[str, ClassState] = {}
     for label_set, state in zip(label_sets, head.states):
         if label_set is not None:
             earlier = states.get(label_set)
-            states[label_set] = state if earlier is None else _merged(head, label_set, earlier, state)
+            states[label_set] = (
+                state if earlier is None else _merged(head, label_set, earlier, state)
+            )
     return replace(head, labels=tuple(states), states=tuple(states.values()))
 
 
@@ -151,20 +200,38 @@ def without_label(label_set: str, label: Any) -> str | None:
     return as_text(rest) if rest else None
 
 
-def _merged(head: Head, label_set: str, first: ClassState, second: ClassState) -> ClassState:
+def _merged(
+    head: Head, label_set: str, first: ClassState, second: ClassState
+) -> ClassState:
     """The state of the rows of two classes.
 
-    It has the proxies of both if a class may have any number; otherwise, the first is extended by those of the second.
+    It has the proxies of both if a class may have any number; otherwise, the first is
+    extended by those of the second.
     """
     generator = head.method.generator
     sums = head.method.aggregator.merge([first.sums, second.sums])
-    if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
-        parts = [{"mass": row_masses(state["rows"], None), **state} for state in (first.summary, second.summary)]
+    if generator.layout and all(
+        entry.shape.startswith("p") for entry in generator.layout.values()
+    ):
+        parts = [
+            {"mass": row_masses(state["rows"], None), **state}
+            for state in (first.summary, second.summary)
+        ]
         names = sorted(first.summary.keys() | second.summary.keys())
-        return ClassState({name: np.concatenate([part[name] for part in parts]) for name in names}, sums)
-    mass = [second.summary["mass"]] if generator.takes_weights and "mass" in second.summary else []
-    summary = generator.extend(first.summary, second.summary["rows"], class_rng(head.seed, label_set), *mass)
-    if "spread" in summary and len(summary["rows"]) == 1:  # the second rows also spread around their own mean
+        return ClassState(
+            {name: np.concatenate([part[name] for part in parts]) for name in names},
+            sums,
+        )
+    mass = (
+        [second.summary["mass"]]
+        if generator.takes_weights and "mass" in second.summary
+        else []
+    )
+    summary = generator.extend(
+        first.summary, second.summary["rows"], class_rng(head.seed, label_set), *mass
+    )
+    # the second rows also spread around their own mean
+    if "spread" in summary and len(summary["rows"]) == 1:
         inner = second.summary["mass"] @ second.summary["spread"] / summary["mass"]
         summary = {**summary, "spread": summary["spread"] + inner}
     return ClassState(summary, sums)

@@ -19,7 +19,9 @@ def names() -> list[str]:
 
 
 def resolve(spec: str | Task) -> Task:
-    """The task that a text describes; a task is returned unchanged. `str(task)` is the text again."""
+    """The task that a text describes; a task is returned unchanged. `str(task)` is the
+    text again.
+    """
     if isinstance(spec, Task):
         return spec
     try:
@@ -29,8 +31,12 @@ def resolve(spec: str | Task) -> Task:
     except ParameterError:
         raise
     except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
-        example = "Write a name, a call or a chain, such as 'classes(0, 3) | shots(n=5)'"
-        raise ParameterError(f"Cannot read {reprlib.repr(spec)} as a task. {example}.") from None
+        example = (
+            "Write a name, a call or a chain, such as 'classes(0, 3) | shots(n=5)'"
+        )
+        raise ParameterError(
+            f"Cannot read {reprlib.repr(spec)} as a task. {example}."
+        ) from None
     return steps[0] if len(steps) == 1 else Chain(steps=tuple(steps))
 
 
@@ -38,7 +44,12 @@ def _steps(node: ast.expr) -> list[Task]:
     """The steps of `a | b | c`, in order."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _steps(node.left) + _steps(node.right)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and not node.keywords:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.args
+        and not node.keywords
+    ):
         cls = family.load(node.func.id)
         if cls.positional:
             return [cls(**{cls.positional: tuple(map(ast.literal_eval, node.args))})]

@@ -10,7 +10,9 @@ from imprint.tasks._base import Label, Task, first_classes
 
 @dataclass(frozen=True, kw_only=True)
 class Classes(Task):
-    """The named classes, in the order given: `classes(0, 3, 7)` or `classes('cat', 'dog')`."""
+    """The named classes, in the order given: `classes(0, 3, 7)` or `classes('cat',
+    'dog')`.
+    """
 
     positional: ClassVar[str] = "labels"
     labels: tuple[Label, ...] = param((), "the classes that take part, in order")
@@ -20,7 +22,10 @@ class Classes(Task):
         labels = tuple(map(plain, values))
         types = {type(label) for label in labels}
         if types not in ({int}, {str}) or len(set(labels)) < len(labels):
-            rule = "labels must be one or more different labels, all integers or all strings"
+            rule = (
+                "labels must be one or more different labels, all integers or all"
+                " strings"
+            )
             raise ParameterError(f"Classes(labels={self.labels!r}): {rule}.")
         object.__setattr__(self, "labels", labels)
 
@@ -31,10 +36,15 @@ class Classes(Task):
         return f"classes({', '.join(map(repr, self.labels))})"
 
 
-def subset(task: Task, labels: Sequence[Label], classes: Sequence[Label]) -> dict[Label, Label]:
+def subset(
+    task: Task, labels: Sequence[Label], classes: Sequence[Label]
+) -> dict[Label, Label]:
     """The labels unchanged; refused if the data lack one of them."""
     known = frozenset(classes)
     for label in labels:
         if label not in known:
-            raise ParameterError(f"{task}: the data have no class {label!r}; they have {first_classes(classes)}.")
+            raise ParameterError(
+                f"{task}: the data have no class {label!r}; they have"
+                f" {first_classes(classes)}."
+            )
     return {label: label for label in labels}

@@ -40,7 +40,9 @@ def _paint(root: Path, labels, n: int = 5, first: int = 0) -> Path:
         (root / label).mkdir(parents=True, exist_ok=True)
         for i in range(first, first + n):
             noise = np.random.default_rng(i).integers(-15, 15, (12, 12))
-            Image.fromarray((SHADES[label] + noise).astype(np.uint8)).save(root / label / f"{i}.png")
+            Image.fromarray((SHADES[label] + noise).astype(np.uint8)).save(
+                root / label / f"{i}.png"
+            )
     return root
 
 
@@ -90,7 +92,11 @@ def start():
     def call(*args: object, code: str | None = None, **options) -> subprocess.Popen:
         env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        words = [sys.executable, *(["-m", "imprint"] if code is None else ["-c", code]), *map(str, args)]
+        words = [
+            sys.executable,
+            *(["-m", "imprint"] if code is None else ["-c", code]),
+            *map(str, args),
+        ]
         running.append(subprocess.Popen(words, env=env, **{**pipes, **options}))
         return running[-1]
 

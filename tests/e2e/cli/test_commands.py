@@ -54,13 +54,17 @@ def test_predict_shows_classes_and_reasons(imprint, model, photos):
     assert "proxy of" in done.out
     assert "dark/" in done.out.split("closest training input")[1]
     assert "distance" in done.out
-    (answer,) = json.loads(imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out)
+    (answer,) = json.loads(
+        imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out
+    )
     assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]
     assert answer["why"][0]["picture"].startswith("dark/")
     assert answer["why"][0]["distance"] < answer["why"][1]["distance"]
 
 
-def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, photos, tmp_path):
+def test_names_with_brackets_and_long_paths_are_printed_whole(
+    imprint, model, photos, tmp_path
+):
     place = tmp_path / ("x" * 100) / "[bold]"
     place.mkdir(parents=True)
     picture = (photos / "dark" / "0.png").rename(place / "[red]a.png")
@@ -73,18 +77,35 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, ph
     assert "\nlight/1.png" in folders
     bad = place / "[blue]bad.png"
     bad.write_bytes(b"")
-    assert f"Skipped {bad}: the file is empty." in imprint("predict", model, picture, bad).err
+    assert (
+        f"Skipped {bad}: the file is empty."
+        in imprint("predict", model, picture, bad).err
+    )
     assert str(bad) in imprint("predict", model, bad).err
 
 
 def test_numbers_as_labels_can_be_forgotten(imprint):
-    assert imprint("fit", "digits", "-o", "d.imprint", "-b", "raw", "-r", "qi2018").code == 0
+    assert (
+        imprint("fit", "digits", "-o", "d.imprint", "-b", "raw", "-r", "qi2018").code
+        == 0
+    )
     assert imprint("forget", "d.imprint", "7").code == 0
     assert Imprinter.load("d.imprint").classes_.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9]
 
 
 def test_parts_replace_those_of_the_recipe(imprint, photos):
-    imprint("fit", photos, "-o", "m.imprint", "-b", "raw", "--generator", "kmeans(k=2)", "--aggregator", "nearest(m=3)")
+    imprint(
+        "fit",
+        photos,
+        "-o",
+        "m.imprint",
+        "-b",
+        "raw",
+        "--generator",
+        "kmeans(k=2)",
+        "--aggregator",
+        "nearest(m=3)",
+    )
     assert "kmeans(k=2)" in repr(Imprinter.load("m.imprint"))
     assert "nearest(m=3)" in repr(Imprinter.load("m.imprint"))
 
@@ -92,16 +113,31 @@ def test_parts_replace_those_of_the_recipe(imprint, photos):
 def test_a_budget_of_proxies_replaces_the_recipes_own(imprint, photos):
     imprint("fit", photos, "-o", "m.imprint", "-b", "raw", "--proxies", "3")
     assert "kmeans(k=3)" in repr(Imprinter.load("m.imprint"))
-    imprint("fit", photos, "-o", "n.imprint", "-b", "raw", "--generator", "kmedoids(k=9)", "--proxies", "2")
-    assert "kmedoids(k=2)" in repr(Imprinter.load("n.imprint"))
-    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused(
-        "mean has no parameter k"
+    imprint(
+        "fit",
+        photos,
+        "-o",
+        "n.imprint",
+        "-b",
+        "raw",
+        "--generator",
+        "kmedoids(k=9)",
+        "--proxies",
+        "2",
     )
+    assert "kmedoids(k=2)" in repr(Imprinter.load("n.imprint"))
+    imprint(
+        "fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2"
+    ).refused("mean has no parameter k")
 
 
 def test_embed_writes_both_splits(imprint):
     done = imprint("embed", "digits", "--backbone", "raw", "-o", "e.npz", "--json")
-    assert json.loads(done.out) == {"file": "e.npz", "width": 784, "rows": {"train": 1442, "test": 355}}
+    assert json.loads(done.out) == {
+        "file": "e.npz",
+        "width": 784,
+        "rows": {"train": 1442, "test": 355},
+    }
     with np.load("e.npz") as pack:
         assert pack["train"].shape == (1442, 784)
         assert np.bincount(pack["test_labels"]).min() > 30
@@ -123,18 +159,29 @@ def test_collapse_measures_what_the_library_measures(imprint, photos):
     assert "nc1" in imprint("collapse", photos, "-b", "raw").out
 
 
-def test_collapse_names_the_backbone_that_it_chose(imprint, photos, monkeypatch, tmp_path):
+def test_collapse_names_the_backbone_that_it_chose(
+    imprint, photos, monkeypatch, tmp_path
+):
     monkeypatch.setattr(Image, "backbone", "raw")
     assert json.loads(imprint("collapse", photos, "--json").out)["backbone"] == "raw"
-    np.savez(tmp_path / "rows.npz", train=np.eye(6, 3, dtype=np.float32), train_labels=np.arange(6) % 2)
+    np.savez(
+        tmp_path / "rows.npz",
+        train=np.eye(6, 3, dtype=np.float32),
+        train_labels=np.arange(6) % 2,
+    )
     assert json.loads(imprint("collapse", "rows.npz", "--json").out)["backbone"] is None
 
 
 def test_list_names_every_component(imprint):
-    members = {kind["name"]: kind["members"] for kind in json.loads(imprint("list", "--json").out)}
+    members = {
+        kind["name"]: kind["members"]
+        for kind in json.loads(imprint("list", "--json").out)
+    }
     assert "kmeans" in members["generators"]
     assert "digits" in members["datasets"]
-    assert all(name in imprint("list").out for names in members.values() for name in names)
+    assert all(
+        name in imprint("list").out for names in members.values() for name in names
+    )
 
 
 def test_rows_without_a_name_are_called_after_their_file(imprint, tmp_path):
@@ -146,8 +193,12 @@ def test_rows_without_a_name_are_called_after_their_file(imprint, tmp_path):
     (tmp_path / "new.csv").write_text("a,b,c\n1,0,0\n0,1,0\n")
     assert imprint("fit", tmp_path / "old.npz", "-o", tmp_path / "m.imprint").code == 0
     for file, rows in (("new.csv", (2, 3)), ("new.npy", (1, 2)), ("old.npz", (1, 2))):
-        answers = json.loads(imprint("predict", tmp_path / "m.imprint", tmp_path / file, "--json").out)
-        assert [a["path"] for a in answers][:2] == [f"{file}, row {row}" for row in rows]
+        answers = json.loads(
+            imprint("predict", tmp_path / "m.imprint", tmp_path / file, "--json").out
+        )
+        assert [a["path"] for a in answers][:2] == [
+            f"{file}, row {row}" for row in rows
+        ]
 
 
 @pytest.mark.parametrize(
@@ -175,13 +226,24 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     printed = json.loads(done.out)
     accuracy = {r["name"]: r["accuracy"]["all"] for r in printed["recipes"]}
     assert len(accuracy) == 6
-    assert accuracy["kernel"] > accuracy["imprint2025"] > accuracy["qi2018"] > accuracy["hosoda2024"] > 0.3
+    assert (
+        accuracy["kernel"]
+        > accuracy["imprint2025"]
+        > accuracy["qi2018"]
+        > accuracy["hosoda2024"]
+        > 0.3
+    )
     assert printed["instances"] == 8
     assert printed["knowledge"]["forgets_exactly"]
-    assert printed["knowledge"]["refused_unknown"] > 3 * printed["knowledge"]["refused_known"]
+    assert (
+        printed["knowledge"]["refused_unknown"]
+        > 3 * printed["knowledge"]["refused_known"]
+    )
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/svg+xml") == 4  # three figures and the icon
-    assert "http" not in page.replace("http://www.w3.org", ""), "the page loads nothing from elsewhere"
+    assert "http" not in page.replace("http://www.w3.org", ""), (
+        "the page loads nothing from elsewhere"
+    )
     assert "$" not in page
 
 
@@ -200,8 +262,19 @@ def test_version_help_and_usage(imprint):
 def test_every_command_has_help_that_fits_a_terminal(imprint):
     lines = imprint("--help").out.splitlines()
     commands = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
-    assert {"add", "collapse", "demo", "embed", "fit", "forget", "list", "predict"} <= set(commands)
-    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage")]
+    assert {
+        "add",
+        "collapse",
+        "demo",
+        "embed",
+        "fit",
+        "forget",
+        "list",
+        "predict",
+    } <= set(commands)
+    assert not [
+        line for line in lines if line.endswith("...") and not line.startswith("Usage")
+    ]
     for name in commands:
         assert imprint(name, "--help").code == 0
 
@@ -212,33 +285,64 @@ def test_the_module_is_the_command(start, finish):
 
 
 def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
-    done = imprint("fit", photos, "-o", "m.imprint", "--backbone", "tinynet", "--keep-head")
+    done = imprint(
+        "fit", photos, "-o", "m.imprint", "--backbone", "tinynet", "--keep-head"
+    )
     assert "m.imprint: 203 classes" in done.err
     model = Imprinter.load("m.imprint")
     assert {"goldfish", "dark"} <= {*model.classes_.tolist()}
     answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
     assert len(answers) == 15
-    assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and a["known"] is None for a in answers)
+    assert all(
+        f"/{a['label']}/" in a["path"].replace("\\", "/") and a["known"] is None
+        for a in answers
+    )
     assert imprint("forget", "m.imprint", "goldfish").code == 0
     assert len(Imprinter.load("m.imprint").classes_) == 202
-    imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused("no pictures of the network's own classes")
-    imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused("no pre-training head")
+    imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused(
+        "no pictures of the network's own classes"
+    )
+    imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused(
+        "no pre-training head"
+    )
 
 
-def test_fit_announces_the_train_and_test_parts_before_it_starts(imprint, photos, tmp_path):
+def test_fit_announces_the_train_and_test_parts_before_it_starts(
+    imprint, photos, tmp_path
+):
     for part in ("train", "test"):
         shutil.copytree(photos, tmp_path / "both" / part)
-    done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", "-b", "raw", "--recipe", "janson2022")
+    done = imprint(
+        "fit",
+        tmp_path / "both",
+        "-o",
+        tmp_path / "m.imprint",
+        "-b",
+        "raw",
+        "--recipe",
+        "janson2022",
+    )
     first, second, *rest = done.err.splitlines()
     assert first.endswith("(both), by raw.")
-    assert second == "The data have a train and a test part: this uses train; test is for evaluation."
+    assert (
+        second
+        == "The data have a train and a test part: this uses train; test is for evaluation."
+    )
     assert any(line.endswith(" on the test part.") for line in rest)
-    done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", *RAW, "--json")
+    done = imprint(
+        "fit", tmp_path / "both", "-o", tmp_path / "m.imprint", *RAW, "--json"
+    )
     tested = json.loads(done.out)["test"]
-    assert (tested["accuracy"], tested["balanced_accuracy"], tested["rows"]) == (1, 1, 15)
+    assert (tested["accuracy"], tested["balanced_accuracy"], tested["rows"]) == (
+        1,
+        1,
+        15,
+    )
 
 
-def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, photos, tmp_path):
+def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(
+    imprint, photos, tmp_path
+):
     for part in ("train", "test"):
         shutil.copytree(photos, tmp_path / "both" / part)
     bad = tmp_path / "both" / "test" / "dark" / "bad.png"

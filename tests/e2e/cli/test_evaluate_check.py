@@ -22,9 +22,13 @@ def draw(root, labels, n=5, first=0):
     for label in labels:
         (root / label).mkdir(parents=True, exist_ok=True)
         for i in range(first, first + n):
-            noise = np.random.default_rng([i, *label.encode()]).integers(0, 60, (12, 12))
+            noise = np.random.default_rng([i, *label.encode()]).integers(
+                0, 60, (12, 12)
+            )
             pattern = PATTERNS[label](*np.indices((12, 12)))
-            Image.fromarray((150 * pattern + noise).astype(np.uint8)).save(root / label / f"{i}.png")
+            Image.fromarray((150 * pattern + noise).astype(np.uint8)).save(
+                root / label / f"{i}.png"
+            )
     return root
 
 
@@ -55,7 +59,12 @@ def test_evaluate_counts_and_names_mistakes(imprint, model, paint, tmp_path):
     assert printed["confusion"] == [[2, 0, 0], [1, 3, 0], [0, 0, 0]]
     assert printed["accuracy"] == 5 / 6
     assert printed["balanced_accuracy"] == (1 + 3 / 4) / 2
-    assert printed["per_class"][2] == {"label": "middle", "rows": 0, "recall": None, "precision": None}
+    assert printed["per_class"][2] == {
+        "label": "middle",
+        "rows": 0,
+        "recall": None,
+        "precision": None,
+    }
     (mistake,) = printed["mistakes"]
     assert list(mistake) == ["path", "label", "predicted", "probability"]
     assert mistake["path"] == str(data / "light" / "wrong.png")
@@ -75,7 +84,9 @@ def test_evaluate_takes_the_test_part_and_shows_what_decided(imprint, tmp_path):
     draw(data / "test", ["across", "down"], n=2, first=70)
     shutil.copy(data / "test" / "across" / "70.png", data / "test" / "down" / "odd.png")
     assert imprint("fit", data, "-o", "m.imprint", *RAW).code == 0
-    printed = json.loads(imprint("evaluate", "m.imprint", data, "--json", "--page", "page.html").out)
+    printed = json.loads(
+        imprint("evaluate", "m.imprint", data, "--json", "--page", "page.html").out
+    )
     assert printed["rows"] == 5
     page = held(tmp_path / "page.html")
     reason = page["items"][str(page["mistakes"][0])]["because"]
@@ -85,7 +96,9 @@ def test_evaluate_takes_the_test_part_and_shows_what_decided(imprint, tmp_path):
     assert page["map"]["marked"] == 1
 
 
-def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(imprint, model, paint, tmp_path):
+def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(
+    imprint, model, paint, tmp_path
+):
     other = paint(tmp_path / "other", ["dark", "middle", "light"], n=5, first=0)
     for path in other.glob("*/*.png"):
         pixels = np.asarray(Image.open(path))
@@ -97,13 +110,26 @@ def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(imprint, mod
 
 
 def test_unknown_labels_count_as_mistakes_and_are_named(imprint, tmp_path):
-    assert imprint("fit", draw(tmp_path / "two", ["across", "down"]), "-o", "m.imprint", *RAW).code == 0
+    assert (
+        imprint(
+            "fit", draw(tmp_path / "two", ["across", "down"]), "-o", "m.imprint", *RAW
+        ).code
+        == 0
+    )
     data = draw(tmp_path / "three", ["across", "down", "aslant"], n=2, first=60)
     done = imprint("evaluate", "m.imprint", data)
     assert "training data" not in done.err
     assert "Accuracy 66.7 % (4 of 6 correct)." in done.out
-    assert "Classes that the model does not have: aslant. Their rows count as mistakes." in done.err
-    assert len(json.loads(imprint("evaluate", "m.imprint", data, "--json").out)["mistakes"]) == 2
+    assert (
+        "Classes that the model does not have: aslant. Their rows count as mistakes."
+        in done.err
+    )
+    assert (
+        len(
+            json.loads(imprint("evaluate", "m.imprint", data, "--json").out)["mistakes"]
+        )
+        == 2
+    )
 
 
 def test_training_rows_are_reported_first(imprint, model, photos, paint):
@@ -114,11 +140,15 @@ def test_training_rows_are_reported_first(imprint, model, photos, paint):
                          "At least 15 of these rows are training data; use held-out data.")  # fmt: skip
 
 
-def test_the_number_of_training_rows_is_exact_where_all_are_in_the_file(imprint, tmp_path):
+def test_the_number_of_training_rows_is_exact_where_all_are_in_the_file(
+    imprint, tmp_path
+):
     data = draw(tmp_path / "two", ["across", "down"])
     assert imprint("fit", data, "-o", "m.imprint", *RAW).code == 0
     draw(data, ["across"], n=1, first=60)
-    assert imprint("evaluate", "m.imprint", data).err.startswith("10 of these rows are training data; use held-out")
+    assert imprint("evaluate", "m.imprint", data).err.startswith(
+        "10 of these rows are training data; use held-out"
+    )
 
 
 def test_unreadable_inputs_are_named_and_the_rest_counts(imprint, model, photos):
@@ -143,11 +173,17 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     assert list(printed) == ["mislabelled", "duplicates", "outliers", "unreadable"]
     (suspect,) = printed["mislabelled"]
     assert list(suspect) == ["path", "label", "suggested", "probability", "score"]
-    assert (suspect["path"], suspect["label"], suspect["suggested"]) == (str(wrong), "down", "across")
+    assert (suspect["path"], suspect["label"], suspect["suggested"]) == (
+        str(wrong),
+        "down",
+        "across",
+    )
     assert printed["duplicates"] == [[str(data / "aslant" / "5.png"), str(copy)]]
     page = held(tmp_path / "page.html")
     assert page["totals"] == [1, 1, len(printed["outliers"]), 0]
-    assert all("picture" in page["items"][str(i)] for i in page["duplicates"][0]["items"])
+    assert all(
+        "picture" in page["items"][str(i)] for i in page["duplicates"][0]["items"]
+    )
     shown = imprint("check", data, *RAW).out
     assert "Labels to check: 1, the highest score first" in shown
     assert "Groups of duplicates: 1\n" in shown
@@ -171,13 +207,17 @@ def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path, monkey
     ]
 
 
-def test_check_lists_outliers_with_their_labels_and_unreadable_inputs_with_the_reason(imprint, tmp_path):
+def test_check_lists_outliers_with_their_labels_and_unreadable_inputs_with_the_reason(
+    imprint, tmp_path
+):
     data = draw(tmp_path / "photos", ["across", "aslant", "down"], n=30)
     Image.fromarray(np.eye(12, dtype=np.uint8) * 255).save(data / "down" / "odd.png")
     (data / "down" / "!bad.png").write_bytes(b"")
     done = imprint("check", data, *RAW)
     assert done.code == 1
-    outliers, unreadable = done.out[done.out.index("Outliers: ") :].split("Unreadable inputs: 1")
+    outliers, unreadable = done.out[done.out.index("Outliers: ") :].split(
+        "Unreadable inputs: 1"
+    )
     assert re.search(r"^down/odd.png +down *$", outliers, re.MULTILINE)
     assert re.search(r"^down/!bad.png +the file is empty *$", unreadable, re.MULTILINE)
 
@@ -186,30 +226,49 @@ def test_check_compares_both_parts(imprint, tmp_path):
     data = tmp_path / "both"
     draw(data / "train", ["across", "down"])
     draw(data / "test", ["across", "down"], n=2, first=70)
-    shutil.copy(data / "train" / "across" / "1.png", data / "test" / "across" / "leak.png")
+    shutil.copy(
+        data / "train" / "across" / "1.png", data / "test" / "across" / "leak.png"
+    )
     printed = json.loads(imprint("check", data, *RAW, "--json").out)
     assert printed["duplicates"] == [
-        [str(data / "train" / "across" / "1.png"), str(data / "test" / "across" / "leak.png")]
+        [
+            str(data / "train" / "across" / "1.png"),
+            str(data / "test" / "across" / "leak.png"),
+        ]
     ]
 
 
 def test_tables_of_embeddings(imprint, tmp_path):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 6)) + 4 * np.eye(2, 6).repeat(20, axis=0), np.array(["a", "b"]).repeat(20)
+    X, y = (
+        rng.normal(size=(40, 6)) + 4 * np.eye(2, 6).repeat(20, axis=0),
+        np.array(["a", "b"]).repeat(20),
+    )
     lines = ["label," + ",".join(f"x{i}" for i in range(6))]
-    lines += [f"{label}," + ",".join(f"{v:.6f}" for v in row) for label, row in zip(y, X)]
+    lines += [
+        f"{label}," + ",".join(f"{v:.6f}" for v in row) for label, row in zip(y, X)
+    ]
     (tmp_path / "rows.csv").write_text("\n".join([*lines, lines[7]]) + "\n")
     printed = json.loads(imprint("check", "rows.csv", "--json", "--page", "c.html").out)
     assert printed["duplicates"] == [["rows.csv, row 8", "rows.csv, row 42"]]
     assert imprint("fit", "rows.csv", "-o", "m.imprint").code == 0
-    assert json.loads(imprint("evaluate", "m.imprint", "rows.csv", "--json", "--page", "e.html").out)["rows"] == 41
+    assert (
+        json.loads(
+            imprint(
+                "evaluate", "m.imprint", "rows.csv", "--json", "--page", "e.html"
+            ).out
+        )["rows"]
+        == 41
+    )
 
 
 def test_names_with_control_characters_are_shown_escaped(imprint, model, photos):
     name = "\x1b[31mred\x07.png"
     shutil.move(photos / "dark" / "0.png", photos / "light" / name)
     done = imprint("evaluate", model, photos, "--page", "page.html")
-    assert "\x1b" not in done.out + done.err + (photos.parent / "page.html").read_text("utf-8")
+    assert "\x1b" not in done.out + done.err + (photos.parent / "page.html").read_text(
+        "utf-8"
+    )
     assert "\x1b" not in imprint("check", photos, *RAW).out
 
 
@@ -217,14 +276,18 @@ def test_a_page_replaces_only_pages(imprint, model, photos):
     for words in (("evaluate", model, photos), ("check", photos, *RAW)):
         page = photos.parent / f"{words[0]}.html"
         page.write_text("<html>mine</html>")
-        imprint(*words, "--page", page).refused("it exists and is not a page of imprint; choose another name.")
+        imprint(*words, "--page", page).refused(
+            "it exists and is not a page of imprint; choose another name."
+        )
         assert page.read_text() == "<html>mine</html>"
         page.unlink()
         for _ in range(2):
             assert imprint(*words, "--page", page).code == 0
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_any_work(imprint, model, photos):
+def test_a_page_that_cannot_be_written_is_refused_before_any_work(
+    imprint, model, photos
+):
     for words in (("evaluate", model, photos), ("check", photos)):
         done = imprint(*words, "--page", "nowhere/page.html")
         assert done.code != 0

@@ -14,7 +14,9 @@ from imprint.cli.run import SUMMARIES, load_command
 from imprint.embeddings import write_pack
 
 RAW = ("--backbone", "raw")
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")
+POSIX = pytest.mark.skipif(
+    sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal"
+)
 
 
 class Words(NamedTuple):
@@ -28,17 +30,29 @@ COMMANDS = {
     "fit": Words(["photos", "-o", "x.imprint", *RAW], ["nowhere", "-o", "x.imprint"]),
     "add": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "forget": Words(["model.imprint", "dark"], ["model.imprint", "zebra"]),
-    "predict": Words(["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]),
+    "predict": Words(
+        ["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]
+    ),
     "evaluate": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "check": Words(["photos", *RAW], ["nowhere"]),
     "card": Words(["model.imprint"], ["nowhere.imprint"]),
     "suggest": Words(["photos", *RAW], ["nowhere"]),
-    "watch": Words(["model.imprint", "photos", "--once"], ["nowhere.imprint", "photos"]),
-    "serve": Words(["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]),
-    "export": Words(["model.imprint", "--to", "numpy"], ["nowhere.imprint", "--to", "numpy"]),
-    "embed": Words(["photos", "-o", "x.npz", *RAW], ["photos", "-o", "x.npz", "--engine", "spark"]),
+    "watch": Words(
+        ["model.imprint", "photos", "--once"], ["nowhere.imprint", "photos"]
+    ),
+    "serve": Words(
+        ["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]
+    ),
+    "export": Words(
+        ["model.imprint", "--to", "numpy"], ["nowhere.imprint", "--to", "numpy"]
+    ),
+    "embed": Words(
+        ["photos", "-o", "x.npz", *RAW], ["photos", "-o", "x.npz", "--engine", "spark"]
+    ),
     "collapse": Words(["photos", *RAW], ["nowhere"]),
-    "study run": Words(["study.yaml", "--out", "new"], ["nowhere.yaml", "--out", "new"]),
+    "study run": Words(
+        ["study.yaml", "--out", "new"], ["nowhere.yaml", "--out", "new"]
+    ),
     "study report": Words(["results"], ["nowhere"]),
     "study export": Words(["results"], ["nowhere"]),
     "list": Words(["generators"], ["generators", "--measure"]),
@@ -76,27 +90,37 @@ def place(tmp_path, model, imprint):
     X = (rng.normal(size=(12, 3)) + y[:, None]).astype(np.float32)
     (tmp_path / "packs").mkdir()
     write_pack(tmp_path / "packs" / "net-data.npz", X, y, X[::2], y[::2])
-    (tmp_path / "study.yaml").write_text("{embeddings: packs, backbones: net, datasets: data, recipes: qi2018}")
+    (tmp_path / "study.yaml").write_text(
+        "{embeddings: packs, backbones: net, datasets: data, recipes: qi2018}"
+    )
     assert imprint("study", "run", "study.yaml", "--out", "results").code == 0
     return tmp_path
 
 
 def kept(place):
     """The content of every file of a folder, except the cache."""
-    return {p: p.read_bytes() for p in place.rglob("*") if p.is_file() and "home" not in p.parts and p.name != ".lock"}
+    return {
+        p: p.read_bytes()
+        for p in place.rglob("*")
+        if p.is_file() and "home" not in p.parts and p.name != ".lock"
+    }
 
 
 def test_every_command_is_tested():
     """COMMANDS, which the other tests use, contains every command and sub-command that exists."""
     commands = set()
     for name in SUMMARIES:
-        commands |= {f"{name} {inner}" for inner in getattr(load_command(name), "commands", {})} or {name}
+        commands |= {
+            f"{name} {inner}" for inner in getattr(load_command(name), "commands", {})
+        } or {name}
     assert commands == set(COMMANDS)
 
 
 def test_help_lists_the_first_sentence_of_every_command():
     for name, summary in SUMMARIES.items():
-        assert load_command(name).get_short_help_str(100).rstrip(".") == summary.rstrip("."), name
+        assert load_command(name).get_short_help_str(100).rstrip(".") == summary.rstrip(
+            "."
+        ), name
 
 
 @pytest.mark.parametrize("words", [(), ("study",)])
@@ -108,7 +132,10 @@ def test_no_command_prints_the_help(imprint, words):
 
 def test_a_misspelt_command_is_corrected(imprint):
     done = imprint("fitt")
-    assert (done.code, done.err.splitlines()[-1]) == (2, "Error: No such command 'fitt'. Did you mean 'fit'?")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        "Error: No such command 'fitt'. Did you mean 'fit'?",
+    )
 
 
 @EVERY
@@ -135,19 +162,33 @@ def test_success_is_zero(imprint, place, name):
 @pytest.mark.parametrize("name", INPUTS)
 def test_inputs_that_cannot_be_read_are_one(imprint, place, photos, name):
     (photos / "dark" / "bad.png").write_bytes(b"nothing")
-    words = [str(photos) if word.startswith("photos") else word for word in COMMANDS[name].done]
+    words = [
+        str(photos) if word.startswith("photos") else word
+        for word in COMMANDS[name].done
+    ]
     done = imprint(name, *words)
     assert done.code == 1
     assert "bad.png" in done.out + done.err
     if name == "predict":
         assert "dark" in done.out, "the other inputs are predicted"
-        assert imprint("predict", "model.imprint", photos / "dark" / "bad.png")[:2] == (1, "")
+        assert imprint("predict", "model.imprint", photos / "dark" / "bad.png")[:2] == (
+            1,
+            "",
+        )
     if name == "fit":
-        assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0, "the model of the other inputs"
+        assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0, (
+            "the model of the other inputs"
+        )
 
 
 def test_an_experiment_that_fails_is_one(tmp_path, capsys):
-    done = SimpleNamespace(experiments=3, computed=2, failed=1, seconds=0.1, failures=["net-data, mean: broken"])
+    done = SimpleNamespace(
+        experiments=3,
+        computed=2,
+        failed=1,
+        seconds=0.1,
+        failures=["net-data, mean: broken"],
+    )
     assert _show_summary(done, tmp_path, json=False) == 1
     assert "Failed: net-data, mean: broken" in capsys.readouterr().err
     done.failures, done.failed = [], 0
@@ -157,9 +198,13 @@ def test_an_experiment_that_fails_is_one(tmp_path, capsys):
 @EVERY
 def test_a_fault_of_imprint_is_one(place, start, finish, name):
     before = kept(place)
-    done = finish(start(*name.split(), *COMMANDS[name].done, code=AT_WORK.format(happens="1 / 0")))
+    done = finish(
+        start(*name.split(), *COMMANDS[name].done, code=AT_WORK.format(happens="1 / 0"))
+    )
     assert (done.code, done.out) == (1, "")
-    assert done.err.splitlines()[-1].startswith("Error: ZeroDivisionError: division by zero (this may be a fault")
+    assert done.err.splitlines()[-1].startswith(
+        "Error: ZeroDivisionError: division by zero (this may be a fault"
+    )
     assert "Traceback" not in done.err
     assert kept(place) == before
 
@@ -168,7 +213,11 @@ def test_a_fault_of_imprint_is_one(place, start, finish, name):
 @EVERY
 def test_interrupted_is_130(place, start, finish, name):
     before = kept(place)
-    process = start(*name.split(), *COMMANDS[name].done, code=AT_WORK.format(happens="time.sleep(60)"))
+    process = start(
+        *name.split(),
+        *COMMANDS[name].done,
+        code=AT_WORK.format(happens="time.sleep(60)"),
+    )
     while process.stderr.readline() not in ("At work.\n", ""):
         pass
     process.send_signal(signal.SIGINT)
@@ -189,13 +238,23 @@ def test_a_command_that_never_ends_is_interrupted(place, start, finish, name):
 @POSIX
 def test_interrupted_while_embedding_is_130(paint, tmp_path, start, finish):
     paint(tmp_path / "many", ["dark", "light"], n=400)
-    process = start("embed", "many", "-o", "x.npz", "--threads", 1, "--backbone", "tinynet")
+    process = start(
+        "embed", "many", "-o", "x.npz", "--threads", 1, "--backbone", "tinynet"
+    )
     store, deadline = tmp_path / "home" / "embeddings", time.monotonic() + 60
-    while not any(store.rglob("*")) and time.monotonic() < deadline and process.poll() is None:
+    while (
+        not any(store.rglob("*"))
+        and time.monotonic() < deadline
+        and process.poll() is None
+    ):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     stopped = finish(process)
-    assert (stopped.code, stopped.out, stopped.err.splitlines()[-1]) == (130, "", "Stopped.")
+    assert (stopped.code, stopped.out, stopped.err.splitlines()[-1]) == (
+        130,
+        "",
+        "Stopped.",
+    )
 
 
 @POSIX
@@ -203,4 +262,8 @@ def test_interrupted_while_it_starts_is_130(start, finish):
     """Ctrl-C may arrive before a command has parsed its arguments."""
     first = "import sys, signal\nfrom imprint.cli import main\nimport typer\ndel sys.modules['typer']\n"
     hook = "sys.addaudithook(lambda event, args: event == 'import' and args[0] == 'typer' and signal.raise_signal(2))\n"
-    assert finish(start("list", code=f"{first}{hook}sys.exit(main())")) == (130, "", "Stopped.\n")
+    assert finish(start("list", code=f"{first}{hook}sys.exit(main())")) == (
+        130,
+        "",
+        "Stopped.\n",
+    )

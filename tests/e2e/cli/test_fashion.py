@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-NAMES = ["tshirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"]
+NAMES = [
+    "tshirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "boot",
+]
 
 pytestmark = [
     pytest.mark.shared,
@@ -20,7 +31,9 @@ pytestmark = [
 def clothes(shared_folder, tmp_path):
     """`first` with eight classes of 25 pictures, `rest` with the other two and more tshirts, `test` with 20 of each."""
     with np.load(shared_folder / "data" / "fashionmnist.npz") as pack:
-        train, test = ((pack[f"{s}_images"], pack[f"{s}_labels"]) for s in ("train", "test"))
+        train, test = (
+            (pack[f"{s}_images"], pack[f"{s}_labels"]) for s in ("train", "test")
+        )
     for c, name in enumerate(NAMES):
         rows = np.flatnonzero(train[1] == c)
         save(tmp_path / ("first" if c < 8 else "rest") / name, train[0][rows[:25]])

@@ -14,12 +14,22 @@ RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
 
 def test_wrong_path(imprint, model, photos):
-    imprint("fit", "./photoz/", "-o", "x.imprint").refused("There is no file or folder ./photoz/")
-    imprint("fit", "photoz", "-o", "x.imprint").refused("There is no file or folder photoz, and no data set")
+    imprint("fit", "./photoz/", "-o", "x.imprint").refused(
+        "There is no file or folder ./photoz/"
+    )
+    imprint("fit", "photoz", "-o", "x.imprint").refused(
+        "There is no file or folder photoz, and no data set"
+    )
     imprint("fit", "mnits", "-o", "x.imprint").refused("Did you mean 'mnist'?")
-    imprint("predict", model, photos, "--csv", "out.csv").refused("--csv takes no file name", "--csv > out.csv")
-    imprint("suggest", model, photos, "--csv", "out.csv").refused("--csv takes no file name", "--csv > out.csv")
-    imprint("study", "run", "paper/tabel1").refused("Did you mean 'table1'?", "norm_post, ", "imprint list studies")
+    imprint("predict", model, photos, "--csv", "out.csv").refused(
+        "--csv takes no file name", "--csv > out.csv"
+    )
+    imprint("suggest", model, photos, "--csv", "out.csv").refused(
+        "--csv takes no file name", "--csv > out.csv"
+    )
+    imprint("study", "run", "paper/tabel1").refused(
+        "Did you mean 'table1'?", "norm_post, ", "imprint list studies"
+    )
     imprint("predict", model, "no.png").refused("There is no file or folder no.png")
     imprint("predict", "no.imprint", "a.png").refused("no.imprint: no such file")
     imprint("add", "no.imprint", "photos").refused("no.imprint: no such file")
@@ -29,13 +39,17 @@ def test_wrong_path(imprint, model, photos):
 
 def test_empty_folder(imprint, tmp_path, model):
     (tmp_path / "empty").mkdir()
-    imprint("fit", tmp_path / "empty", "-o", "x.imprint", *RAW).refused("has no sub-folders", "one per class")
+    imprint("fit", tmp_path / "empty", "-o", "x.imprint", *RAW).refused(
+        "has no sub-folders", "one per class"
+    )
     imprint("predict", model, tmp_path / "empty").refused("has no pictures")
     assert not (tmp_path / "x.imprint").exists()
 
 
 def test_pictures_without_class_folders(imprint, photos):
-    imprint("fit", photos / "dark", "-o", "x.imprint", *RAW).refused("has no sub-folders", "make one per class")
+    imprint("fit", photos / "dark", "-o", "x.imprint", *RAW).refused(
+        "has no sub-folders", "make one per class"
+    )
 
 
 def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):
@@ -57,7 +71,9 @@ def test_text_file_among_pictures(imprint, photos):
 
 def test_one_unreadable_picture_does_not_cost_the_others(imprint, model, photos):
     (photos / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
-    done = imprint("predict", model, photos / "bad.png", photos / "dark" / "0.png", "--json")
+    done = imprint(
+        "predict", model, photos / "bad.png", photos / "dark" / "0.png", "--json"
+    )
     assert done.code == 1
     assert '"label": "dark"' in done.out
     assert done.err.startswith(f"Skipped {photos / 'bad.png'}: ")
@@ -71,8 +87,14 @@ def test_model_from_another_backbone(imprint, model, photos):
     document["backbone"]["fingerprint"] = "0" * 64
     container.write(model, document, arrays)
     before = model.read_bytes()
-    for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
-        imprint(*words).refused("was fitted with the backbone raw", "fit the model again")
+    for words in (
+        ["predict", model, photos],
+        ["add", model, photos],
+        ["forget", model, "dark"],
+    ):
+        imprint(*words).refused(
+            "was fitted with the backbone raw", "fit the model again"
+        )
     assert model.read_bytes() == before
 
 
@@ -87,10 +109,14 @@ def test_damaged_and_foreign_models(imprint, model, photos):
 def test_output_over_something_else(imprint, photos):
     picture = photos / "dark" / "0.png"
     before = picture.read_bytes()
-    imprint("fit", photos, "-o", picture, *RAW).refused("it exists and is not an imprint model")
+    imprint("fit", photos, "-o", picture, *RAW).refused(
+        "it exists and is not an imprint model"
+    )
     assert picture.read_bytes() == before
     imprint("fit", photos, "-o", photos, *RAW).refused("it is a folder")
-    imprint("fit", photos, "-o", "no/where/m.imprint", *RAW).refused("there is no folder")
+    imprint("fit", photos, "-o", "no/where/m.imprint", *RAW).refused(
+        "there is no folder"
+    )
     imprint("embed", photos, "-o", "e.csv", "-b", "raw").refused("must end in .npz")
 
 
@@ -99,14 +125,23 @@ def test_disk_full(imprint, model, paint, tmp_path, monkeypatch):
     real = os.fsync
 
     def full(handle: int) -> None:
-        if model.name in os.readlink(f"/proc/self/fd/{handle}") if os.path.isdir("/proc/self/fd") else True:
+        if (
+            model.name in os.readlink(f"/proc/self/fd/{handle}")
+            if os.path.isdir("/proc/self/fd")
+            else True
+        ):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(handle)
 
     monkeypatch.setattr(os, "fsync", full)
     imprint("add", model, more).refused("Cannot write", "No space left on device")
     assert model.read_bytes() == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "model.imprint", "more", "photos"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "home",
+        "model.imprint",
+        "more",
+        "photos",
+    ]
 
 
 def test_unwritable_folder(imprint, model, photos, monkeypatch):
@@ -118,9 +153,13 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
         return real(path, *args, **options)
 
     before = model.read_bytes()
-    assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are cached already
+    assert (
+        imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0
+    )  # the embeddings are cached already
     monkeypatch.setattr(os, "open", denied)
-    imprint("fit", photos, "-o", "new.imprint", *RAW).refused("Cannot write new.imprint: Permission denied")
+    imprint("fit", photos, "-o", "new.imprint", *RAW).refused(
+        "Cannot write new.imprint: Permission denied"
+    )
     imprint("forget", model, "dark").refused("Cannot write", "Permission denied")
     assert model.read_bytes() == before
 
@@ -134,22 +173,36 @@ def test_a_home_that_cannot_be_written(imprint, photos, tmp_path, monkeypatch):
     imprint("demo").refused(advice, "--no-cache")
     assert imprint("fit", photos, "-o", "m.imprint", *RAW, "--no-cache").code == 0
     assert imprint("predict", "m.imprint", photos).code == 0
-    imprint("demo", "--out", tmp_path / "file" / "out").refused("Cannot make the folder")
+    imprint("demo", "--out", tmp_path / "file" / "out").refused(
+        "Cannot make the folder"
+    )
 
 
 def test_unknown_names(imprint, model, photos):
-    imprint("fit", photos, "-o", "x.imprint", "-b", "tinynt").refused("Unknown backbone", "Did you mean 'tinynet'?")
-    imprint("fit", photos, "-o", "x.imprint", "-r", "imprint2024").refused("Did you mean 'imprint2025'?")
-    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmean").refused("Did you mean 'kmeans'?")
-    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmeans(k=0)").refused("k must be int >= 1")
-    imprint("forget", model, "drak").refused("Unknown class 'drak'. Did you mean 'dark'?")
+    imprint("fit", photos, "-o", "x.imprint", "-b", "tinynt").refused(
+        "Unknown backbone", "Did you mean 'tinynet'?"
+    )
+    imprint("fit", photos, "-o", "x.imprint", "-r", "imprint2024").refused(
+        "Did you mean 'imprint2025'?"
+    )
+    imprint(
+        "fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmean"
+    ).refused("Did you mean 'kmeans'?")
+    imprint(
+        "fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmeans(k=0)"
+    ).refused("k must be int >= 1")
+    imprint("forget", model, "drak").refused(
+        "Unknown class 'drak'. Did you mean 'dark'?"
+    )
 
 
 def test_a_missing_extra_names_its_command(imprint, photos, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "torch", None)
-    imprint("fit", photos, "-o", "x.imprint", "-b", "resnet18").refused("pip install 'weight-imprinting[torch]'")
+    imprint("fit", photos, "-o", "x.imprint", "-b", "resnet18").refused(
+        "pip install 'weight-imprinting[torch]'"
+    )
 
 
 def test_two_processes_on_one_model_both_count(imprint, paint, tmp_path, start, finish):
@@ -164,7 +217,9 @@ def test_two_processes_on_one_model_both_count(imprint, paint, tmp_path, start, 
     assert Imprinter.load("m.imprint").classes_.tolist() == ["light", "middle"]
 
 
-def test_killed_at_any_moment_the_model_is_whole(imprint, model, paint, tmp_path, start):
+def test_killed_at_any_moment_the_model_is_whole(
+    imprint, model, paint, tmp_path, start
+):
     more = paint(tmp_path / "more", ["dark"], n=40, first=50)
     draw = random.Random(0)
     known = {model.read_bytes()}
@@ -214,7 +269,9 @@ def test_names_that_are_not_utf8(imprint, paint, tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX only")
 def test_a_device_is_never_replaced(imprint, photos, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused("Cannot write", "it is not an ordinary file")
+    imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused(
+        "Cannot write", "it is not an ordinary file"
+    )
     imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused(
         "Cannot write /dev/full: it is not an ordinary file"
     )

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
-TERMINALS = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+TERMINALS = pytest.mark.skipif(
+    sys.platform == "win32", reason="pseudo-terminals are POSIX"
+)
 
 
 def on_a_terminal(words: list[str], **env: str) -> str:
@@ -16,8 +18,13 @@ def on_a_terminal(words: list[str], **env: str) -> str:
     import pty
 
     ours, theirs = pty.openpty()
-    whole = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color", **env}
-    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=whole)
+    whole = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {
+        "TERM": "xterm-256color",
+        **env,
+    }
+    process = subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, env=whole
+    )
     os.close(theirs)
     seen = b""
     while True:
@@ -40,7 +47,9 @@ def words(*args: object) -> list[str]:
 @TERMINALS
 def test_colours_on_a_terminal_unless_no_color_is_set():
     assert "\x1b[" in on_a_terminal(words("predict", "missing.imprint", "a.png"))
-    assert "\x1b[3" not in on_a_terminal(words("predict", "missing.imprint", "a.png"), NO_COLOR="1")
+    assert "\x1b[3" not in on_a_terminal(
+        words("predict", "missing.imprint", "a.png"), NO_COLOR="1"
+    )
 
 
 @TERMINALS
@@ -66,7 +75,13 @@ def test_a_closed_pipe_is_not_reported(start, what, unbuffered):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_to_a_full_disk_is_one_line(start, unbuffered):
     with open("/dev/full", "w") as full:
-        process = start("list", "normalisers", "--json", stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        process = start(
+            "list",
+            "normalisers",
+            "--json",
+            stdout=full,
+            env={"PYTHONUNBUFFERED": unbuffered},
+        )
         assert process.wait(timeout=60) == 1
     (line,) = process.stderr.read().splitlines()
     assert line.startswith("Error: ")
@@ -79,7 +94,9 @@ def test_help_starts_fast_and_imports_nothing_heavy():
         "heavy = {'numpy', 'scipy', 'sklearn', 'PIL', 'onnxruntime', 'matplotlib', 'torch'};"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stderr.strip() == "[]"
 
 
@@ -101,10 +118,19 @@ def test_help_takes_less_than_half_a_second_of_cpu_time():
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("imprint fi", "fit"), ("imprint fit x --backbone ti", "tinynet"), ("imprint list da", "datasets")],
+    [
+        ("imprint fi", "fit"),
+        ("imprint fit x --backbone ti", "tinynet"),
+        ("imprint list da", "datasets"),
+    ],
 )
 def test_shell_completion_of_commands_and_names(line, expected):
-    env = {**os.environ, "_IMPRINT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    env = {
+        **os.environ,
+        "_IMPRINT_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
     done = subprocess.run(words(), env=env, capture_output=True, text=True)
     assert expected in done.stdout.split()
 
@@ -124,7 +150,9 @@ def test_an_unforeseen_error_is_one_line_too(photos):
     fault = "import imprint.demo; imprint.demo.explore = lambda *_: 1 / 0"
     code = f"{fault}; import sys; from imprint.cli import main; sys.exit(main(%r))"
     for args, traced in ((["demo"], False), (["demo", "--debug"], True)):
-        done = subprocess.run([sys.executable, "-c", code % args], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code % args], capture_output=True, text=True
+        )
         assert done.returncode == 1
         assert ("Traceback" in done.stderr) is traced
         assert "ZeroDivisionError" in done.stderr
@@ -137,16 +165,29 @@ def test_names_outside_the_encoding_are_escaped(model, photos, start, finish):
     done = finish(start("predict", model, picture, env=ascii_only))
     assert done.code == 0
     assert "gr\\xf6\\xdfe.png" in done.out
-    (answer,) = json.loads(finish(start("predict", model, picture, "--json", env=ascii_only)).out)
+    (answer,) = json.loads(
+        finish(start("predict", model, picture, "--json", env=ascii_only)).out
+    )
     assert answer["path"] == str(picture)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")
-def test_ctrl_c_stops_with_one_line_and_the_next_run_goes_on(paint, tmp_path, start, finish):
+def test_ctrl_c_stops_with_one_line_and_the_next_run_goes_on(
+    paint, tmp_path, start, finish
+):
     import signal
 
     paint(tmp_path / "many", ["dark", "light"], n=400)
-    fit = ("fit", tmp_path / "many", "-o", "m.imprint", "--threads", 1, "--backbone", "tinynet")
+    fit = (
+        "fit",
+        tmp_path / "many",
+        "-o",
+        "m.imprint",
+        "--threads",
+        1,
+        "--backbone",
+        "tinynet",
+    )
     process = start(*fit)
     store, deadline = tmp_path / "home" / "embeddings", time.monotonic() + 60
     while not any(store.rglob("*")) and time.monotonic() < deadline:

@@ -13,15 +13,32 @@ import pytest
 from imprint.cli import terminal
 
 TEXTS = {
-    "money": ["I paid 3.50 euros", "refund it. now", "a charge of 9.99", "send my money back", "the fee is wrong"],
-    "card": ["lost my card", "my card is gone.", "somebody stole the card", "where is my card", "card not received"],
+    "money": [
+        "I paid 3.50 euros",
+        "refund it. now",
+        "a charge of 9.99",
+        "send my money back",
+        "the fee is wrong",
+    ],
+    "card": [
+        "lost my card",
+        "my card is gone.",
+        "somebody stole the card",
+        "where is my card",
+        "card not received",
+    ],
 }
 
 
 @pytest.fixture
 def mails(tmp_path):
     with open(tmp_path / "mails.csv", "w", newline="") as f:
-        csv.writer(f).writerows([["text", "label"], *([t, label] for label, texts in TEXTS.items() for t in texts)])
+        csv.writer(f).writerows(
+            [
+                ["text", "label"],
+                *([t, label] for label, texts in TEXTS.items() for t in texts),
+            ]
+        )
     return tmp_path / "mails.csv"
 
 
@@ -38,13 +55,24 @@ def answers(done):
 
 def test_texts_with_dots_are_distinguished_from_files(imprint, texts, tmp_path):
     spoken = "I was charged 3.50 euros"
-    assert answers(imprint("predict", texts, spoken, "my card is lost.", "--json"))[0] == (spoken, "money")
-    imprint("predict", texts, "new.csv").refused("There is no file new.csv", "add --text")
+    assert answers(imprint("predict", texts, spoken, "my card is lost.", "--json"))[
+        0
+    ] == (spoken, "money")
+    imprint("predict", texts, "new.csv").refused(
+        "There is no file new.csv", "add --text"
+    )
     imprint("predict", texts, "lines.txt").refused("There is no file lines.txt")
-    assert answers(imprint("predict", texts, "my card.csv", "--text", "--json")) == [("my card.csv", "card")]
-    assert "\nmy card.csv,card," in imprint("predict", texts, "my card.csv", "--text", "--csv").out
+    assert answers(imprint("predict", texts, "my card.csv", "--text", "--json")) == [
+        ("my card.csv", "card")
+    ]
+    assert (
+        "\nmy card.csv,card,"
+        in imprint("predict", texts, "my card.csv", "--text", "--csv").out
+    )
     (tmp_path / "note.txt").write_text("the money was charged twice")
-    assert answers(imprint("predict", texts, "note.txt", "--json")) == [("note.txt", "money")]
+    assert answers(imprint("predict", texts, "note.txt", "--json")) == [
+        ("note.txt", "money")
+    ]
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "a.txt").write_text("the card was stolen")
     assert answers(imprint("predict", texts, "inbox", "--json"))[0][1] == "card"
@@ -52,17 +80,30 @@ def test_texts_with_dots_are_distinguished_from_files(imprint, texts, tmp_path):
 
 def test_blank_texts_are_unreadable(imprint, texts, tmp_path):
     done = imprint("predict", texts, "")
-    assert (done.code, done.out, done.err) == (1, "", "Error: Cannot read text 1: the text is empty.\n")
+    assert (done.code, done.out, done.err) == (
+        1,
+        "",
+        "Error: Cannot read text 1: the text is empty.\n",
+    )
     done = imprint("predict", texts, "my card is lost.", " ", "--json")
-    assert (done.code, [a["path"] for a in json.loads(done.out)]) == (1, ["my card is lost."])
+    assert (done.code, [a["path"] for a in json.loads(done.out)]) == (
+        1,
+        ["my card is lost."],
+    )
     assert "Skipped text 2: the text is empty." in done.err
     (tmp_path / "new.csv").write_text('text,number\nlost my card,1\n" ",2\n')
     done = imprint("predict", texts, "new.csv", "--csv")
     assert done.code == 1
-    assert [line.split(",")[2] for line in done.out.splitlines()] == ["label", "card", ""]
+    assert [line.split(",")[2] for line in done.out.splitlines()] == [
+        "label",
+        "card",
+        "",
+    ]
 
 
-def test_csv_keeps_predictions_next_to_their_rows_where_a_text_is_empty(imprint, texts, tmp_path):
+def test_csv_keeps_predictions_next_to_their_rows_where_a_text_is_empty(
+    imprint, texts, tmp_path
+):
     (tmp_path / "new.csv").write_text("text,number\n,1\nlost my card,2\n")
     done = imprint("predict", texts, "new.csv", "--csv")
     assert done.code == 1
@@ -74,8 +115,18 @@ def test_csv_appends_columns_to_the_table(imprint, texts, mails):
     mails.write_text('id,text,label\n7,"a fee, wrong",old\n8,,old\n9,lost card,old\n')
     done = imprint("predict", texts, mails, "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert list(rows[0]) == ["id", "text", "label", "predicted_label", "probability", "known"]
-    assert [(r["id"], r["text"], r["label"], r["predicted_label"]) for r in (rows[0], rows[2])] == [
+    assert list(rows[0]) == [
+        "id",
+        "text",
+        "label",
+        "predicted_label",
+        "probability",
+        "known",
+    ]
+    assert [
+        (r["id"], r["text"], r["label"], r["predicted_label"])
+        for r in (rows[0], rows[2])
+    ] == [
         ("7", "a fee, wrong", "old", "money"),
         ("9", "lost card", "old", "card"),
     ]
@@ -83,14 +134,18 @@ def test_csv_appends_columns_to_the_table(imprint, texts, mails):
 
 def test_csv_reads_a_table_below_the_home_folder(imprint, texts, mails, monkeypatch):
     monkeypatch.setenv("HOME", str(mails.parent))
-    done = imprint("predict", texts, f"~/{mails.name}", "--csv")  # some shells pass the tilde on
+    done = imprint(
+        "predict", texts, f"~/{mails.name}", "--csv"
+    )  # some shells pass the tilde on
     assert (done.code, done.out) == (0, imprint("predict", texts, mails, "--csv").out)
 
 
 def test_rows_of_a_table_show_their_text(imprint, texts, mails):
     done = imprint("predict", texts, mails, "--why")
     assert "mails.csv, row 2: I paid 3.50 euros" in done.out
-    assert "mails.csv, row 7: lost my card" in done.out.split("closest training input")[1]
+    assert (
+        "mails.csv, row 7: lost my card" in done.out.split("closest training input")[1]
+    )
     assert "contribution" in done.out
 
 
@@ -98,16 +153,26 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
     photos = paint(tmp_path / "photos", ["dark", "light"], 12)
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
     done = imprint("predict", "m.imprint", photos, "--unknown", "1")
-    (line, *_) = [line for line in done.out.splitlines() if "none of these (closest: light)" in line]
-    assert "%" not in line.split("(closest: light)")[1].split("dark")[0], "a rejected input has no probability"
+    (line, *_) = [
+        line
+        for line in done.out.splitlines()
+        if "none of these (closest: light)" in line
+    ]
+    assert "%" not in line.split("(closest: light)")[1].split("dark")[0], (
+        "a rejected input has no probability"
+    )
     assert "known: conformal p-value" in done.err
 
 
-def test_long_class_names_lose_their_middle_on_a_narrow_terminal(imprint, tmp_path, monkeypatch):
+def test_long_class_names_lose_their_middle_on_a_narrow_terminal(
+    imprint, tmp_path, monkeypatch
+):
     monkeypatch.setattr(terminal, "PIPE_COLUMNS", 80)
     rng, y = np.random.default_rng(0), np.repeat([0, 1], 15)
     X = rng.normal(size=(30, 4)) + 4 * np.eye(2, 4)[y]
-    labels = np.array(["balance_not_updated_after_bank_transfer", "card_delivery_estimate"])[y]
+    labels = np.array(
+        ["balance_not_updated_after_bank_transfer", "card_delivery_estimate"]
+    )[y]
     np.savez(tmp_path / "train.npz", train=X, train_labels=labels)
     assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
     np.save(tmp_path / "new.npy", -X[:1])
@@ -116,41 +181,67 @@ def test_long_class_names_lose_their_middle_on_a_narrow_terminal(imprint, tmp_pa
     assert "card_de…estimate " in shown.split("proxy of")[1]
 
 
-def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(imprint, paint, tmp_path):
+def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(
+    imprint, paint, tmp_path
+):
     photos = paint(tmp_path / "photos", ["dark", "light"], 4)
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
     caveat = imprint("predict", "m.imprint", photos, "--unknown", 0.05).err
     assert "the smallest p-value of known is 0.11" in caveat
     assert "or use --unknown 0.12." in caveat
-    assert "smallest p-value" not in imprint("predict", "m.imprint", photos, "--unknown", 0.2).err
+    assert (
+        "smallest p-value"
+        not in imprint("predict", "m.imprint", photos, "--unknown", 0.2).err
+    )
 
 
 def test_one_picture_on_standard_input(model, photos):
     words = [sys.executable, "-m", "imprint", "predict", str(model), "-", "--json"]
     raw = (photos / "light" / "0.png").read_bytes()
-    done = subprocess.run(words, input=raw, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
-    assert [(a["path"], a["label"]) for a in json.loads(done.stdout)] == [("standard input", "light")]
-    done = subprocess.run(words, input=b"\xff\xfe\x00nonsense", capture_output=True, env=os.environ)
+    done = subprocess.run(
+        words,
+        input=raw,
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=True,
+    )
+    assert [(a["path"], a["label"]) for a in json.loads(done.stdout)] == [
+        ("standard input", "light")
+    ]
+    done = subprocess.run(
+        words, input=b"\xff\xfe\x00nonsense", capture_output=True, env=os.environ
+    )
     assert done.returncode == 1
     assert b"Cannot read standard input: not a picture" in done.stderr
     assert b"\\x" not in done.stderr
 
 
-def test_sorting_falls_back_to_copies_without_hard_links(imprint, model, photos, tmp_path, monkeypatch):
+def test_sorting_falls_back_to_copies_without_hard_links(
+    imprint, model, photos, tmp_path, monkeypatch
+):
     def denied(*args, **options):
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", denied)
     for _ in range(2):
         assert imprint("predict", model, photos, "--sort-into", "sorted").code == 0
-    assert sorted(p.name for p in (tmp_path / "sorted" / "dark").iterdir()) == [f"{i}.png" for i in range(5)]
-    assert (tmp_path / "sorted" / "dark" / "0.png").read_bytes() == (photos / "dark" / "0.png").read_bytes()
+    assert sorted(p.name for p in (tmp_path / "sorted" / "dark").iterdir()) == [
+        f"{i}.png" for i in range(5)
+    ]
+    assert (tmp_path / "sorted" / "dark" / "0.png").read_bytes() == (
+        photos / "dark" / "0.png"
+    ).read_bytes()
 
 
 def test_fit_reports_the_same_picture_in_two_classes(imprint, photos):
-    (photos / "light" / "copy.png").write_bytes((photos / "dark" / "0.png").read_bytes())
+    (photos / "light" / "copy.png").write_bytes(
+        (photos / "dark" / "0.png").read_bytes()
+    )
     done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")
-    assert "The same picture has two labels: dark/0.png (dark) and light/copy.png (light)." in done.err
+    assert (
+        "The same picture has two labels: dark/0.png (dark) and light/copy.png (light)."
+        in done.err
+    )
 
 
 def test_fit_lists_skipped_inputs(imprint, photos):
@@ -163,11 +254,17 @@ def test_fit_lists_skipped_inputs(imprint, photos):
 
 
 def test_embeddings_of_another_width(imprint, tmp_path):
-    np.savez("train.npz", X=np.random.default_rng(0).normal(size=(20, 4)), y=np.repeat(["a", "b"], 10))
+    np.savez(
+        "train.npz",
+        X=np.random.default_rng(0).normal(size=(20, 4)),
+        y=np.repeat(["a", "b"], 10),
+    )
     np.savez("other.npz", X=np.ones((3, 5)), y=np.array(["a", "b", "a"]))
     assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
     for command in ("predict", "evaluate"):
-        imprint(command, "m.imprint", "other.npz").refused("have 5 columns, and the model was fitted on 4")
+        imprint(command, "m.imprint", "other.npz").refused(
+            "have 5 columns, and the model was fitted on 4"
+        )
 
 
 def test_check_shows_the_sentence(imprint, mails):
@@ -185,4 +282,8 @@ def test_rejected_inputs_have_no_label_in_csv(imprint, paint, tmp_path):
     rejected = [row for row in rows if float(row["known"]) < 1]
     assert rejected
     assert all((row["label"], row["probability"]) == ("", "") for row in rejected)
-    assert all(row["label"] and float(row["probability"]) > 0 for row in rows if row not in rejected)
+    assert all(
+        row["label"] and float(row["probability"]) > 0
+        for row in rows
+        if row not in rejected
+    )

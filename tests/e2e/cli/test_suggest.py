@@ -19,7 +19,10 @@ from imprint.cli import main
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 TEXTS = [
-    f"{subject} {verb} number {i}" for i in range(5) for subject in ("The cat", "A bank") for verb in ("is", "was")
+    f"{subject} {verb} number {i}"
+    for i in range(5)
+    for subject in ("The cat", "A bank")
+    for verb in ("is", "was")
 ]
 
 
@@ -48,8 +51,13 @@ def test_without_a_model_the_first_pictures_have_all_shades(imprint, pool):
     entries = json.loads(done.out)
     assert [list(e) for e in entries] == [["path", "row", "reason"]] * 3
     names = sorted(os.listdir(pool))
-    assert [names[e["row"]] for e in entries] == [os.path.basename(e["path"]) for e in entries]
-    assert all(e["reason"] == "far from what is known" and os.path.isfile(e["path"]) for e in entries)
+    assert [names[e["row"]] for e in entries] == [
+        os.path.basename(e["path"]) for e in entries
+    ]
+    assert all(
+        e["reason"] == "far from what is known" and os.path.isfile(e["path"])
+        for e in entries
+    )
     assert done.code == 1
     assert "broken.png" in done.err
 
@@ -65,7 +73,17 @@ def test_a_model_gives_reasons(imprint, model, pool, tmp_path):
 
 
 def test_files_are_copied_and_a_page_is_written(imprint, model, pool, tmp_path):
-    done = imprint("suggest", model, pool, "-n", 4, "--copy-into", tmp_path / "next", "--page", tmp_path / "page.html")
+    done = imprint(
+        "suggest",
+        model,
+        pool,
+        "-n",
+        4,
+        "--copy-into",
+        tmp_path / "next",
+        "--page",
+        tmp_path / "page.html",
+    )
     assert len(list((tmp_path / "next").glob("*.png"))) == 4
     assert "4 files copied" in done.err
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -82,37 +100,64 @@ def test_texts_come_with_a_column_to_fill_in(imprint, table):
 
 
 def test_texts_are_shown_with_their_rows_in_the_file(imprint, table):
-    lines = imprint("suggest", table, "-n", 3, "--backbone", "minilm").out.splitlines()[2:]
+    lines = imprint("suggest", table, "-n", 3, "--backbone", "minilm").out.splitlines()[
+        2:
+    ]
     for line in lines:
         name, _, text = line.partition(": ")
-        assert text.startswith(TEXTS[int(name.split("row ")[1]) - 2]), "the first row of the file is its header"
+        assert text.startswith(TEXTS[int(name.split("row ")[1]) - 2]), (
+            "the first row of the file is its header"
+        )
 
 
 def test_embeddings_can_be_a_pool(imprint, tmp_path):
-    np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32))
+    np.save(
+        tmp_path / "pool.npy",
+        np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32),
+    )
     done = imprint("suggest", "pool.npy", "-n", 30, "--json")
     entries = json.loads(done.out)
     assert sorted(e["row"] for e in entries) == list(range(30))
 
 
-def test_labels_entered_in_the_terminal_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path, monkeypatch):
+def test_labels_entered_in_the_terminal_are_written_as_csv_and_files_are_copied(
+    imprint, pool, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n\n1\nnew class\n"))
-    done = imprint("suggest", pool, "-n", 12, "--ask", "--copy-into", tmp_path / "labelled", "--backbone", "raw")
+    done = imprint(
+        "suggest",
+        pool,
+        "-n",
+        12,
+        "--ask",
+        "--copy-into",
+        tmp_path / "labelled",
+        "--backbone",
+        "raw",
+    )
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [r["label"] for r in rows] == ["dark", "dark", "new class"]
-    assert {p.parent.name for p in (tmp_path / "labelled").glob("*/*.png")} == {"dark", "new class"}
+    assert {p.parent.name for p in (tmp_path / "labelled").glob("*/*.png")} == {
+        "dark",
+        "new class",
+    }
     assert len({r["row"] for r in rows}) == 3
     assert "3 answers written" in done.err
 
 
-def test_only_files_are_opened_for_a_person_to_look_at(imprint, pool, tmp_path, monkeypatch):
+def test_only_files_are_opened_for_a_person_to_look_at(
+    imprint, pool, tmp_path, monkeypatch
+):
     class Keyboard(io.StringIO):
         def isatty(self):
             return True
 
     opened = []
     monkeypatch.setattr("typer.launch", opened.append)
-    np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32))
+    np.save(
+        tmp_path / "pool.npy",
+        np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32),
+    )
     for words, expected in (([pool, "--backbone", "raw"], 2), (["pool.npy"], 0)):
         monkeypatch.setattr(sys, "stdin", Keyboard("dark\n\n"))
         imprint("suggest", *words, "-n", 2, "--ask")
@@ -121,7 +166,9 @@ def test_only_files_are_opened_for_a_person_to_look_at(imprint, pool, tmp_path, 
         opened.clear()
 
 
-def test_answers_improve_the_suggestions_but_do_not_change_the_file(imprint, model, pool, monkeypatch):
+def test_answers_improve_the_suggestions_but_do_not_change_the_file(
+    imprint, model, pool, monkeypatch
+):
     before = model.read_bytes()
     monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n" * 14))
     done = imprint("suggest", model, pool, "-n", 14, "--ask")
@@ -148,8 +195,15 @@ def test_after_ten_answers_the_model_learns_them(imprint, tmp_path, monkeypatch)
     learnt = []
     for name in ("add", "fit"):
         learn = getattr(Imprinter, name)
-        monkeypatch.setattr(Imprinter, name, lambda self, rows, learn=learn: learnt.append(rows.y) or learn(self, rows))
-    for words, answer, labels in ((["m.imprint", "pool.npy"], "7", [7] * 10), (["pool.npy"], "cat", ["cat"] * 10)):
+        monkeypatch.setattr(
+            Imprinter,
+            name,
+            lambda self, rows, learn=learn: learnt.append(rows.y) or learn(self, rows),
+        )
+    for words, answer, labels in (
+        (["m.imprint", "pool.npy"], "7", [7] * 10),
+        (["pool.npy"], "cat", ["cat"] * 10),
+    ):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n" * 12))
         assert imprint("suggest", *words, "-n", 12, "--ask").code == 0
         assert learnt.pop().tolist() == labels
@@ -163,7 +217,9 @@ def test_control_c_keeps_the_answers(table, tmp_path):
     words = [sys.executable, "-c", code, "suggest", str(table), "-n", "5", "--ask"]
     with (
         open(labels, "wb") as out,
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE) as child,
+        subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE
+        ) as child,
     ):
         child.stdin.write(b"animal\n")
         child.stdin.flush()
@@ -188,7 +244,16 @@ def test_fit_ends_with_what_to_label_next(imprint, photos, pool, tmp_path):
     done = imprint("fit", photos, "-o", "m.imprint", "--json", *RAW)
     assert json.loads(done.out)["classes"] == ["dark", "light", "middle"]
     assert "Label these next:" in done.err
-    assert len([line for line in done.err.splitlines() if "unlabelled" in line and ".png" in line]) == 10
+    assert (
+        len(
+            [
+                line
+                for line in done.err.splitlines()
+                if "unlabelled" in line and ".png" in line
+            ]
+        )
+        == 10
+    )
 
 
 def test_wrong_usage(imprint, model, pool, tmp_path):
@@ -198,7 +263,9 @@ def test_wrong_usage(imprint, model, pool, tmp_path):
     np.save(tmp_path / "pool.npy", np.eye(3, dtype=np.float32))
     imprint("suggest", "pool.npy", "--copy-into", tmp_path / "x").refused("--copy-into")
     shutil.make_archive(str(tmp_path / "photos"), "zip", pool)
-    imprint("suggest", "photos.zip", "--copy-into", tmp_path / "x", "--backbone", "raw").refused("--copy-into", ".zip")
+    imprint(
+        "suggest", "photos.zip", "--copy-into", tmp_path / "x", "--backbone", "raw"
+    ).refused("--copy-into", ".zip")
     imprint("suggest", model, "pool.npy").refused("reads pictures")
 
 

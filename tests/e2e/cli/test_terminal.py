@@ -21,7 +21,9 @@ def evil(tmp_path):
     Image.new("RGB", (8, 8), "red").save(picture)
     Image.new("RGB", (8, 8), "blue").save(tmp_path / "dog.png")
     model = Imprinter("raw", recipe="janson2022")
-    model.fit(([picture, tmp_path / "dog.png"], [EVIL, "dog"])).save(tmp_path / "m.imprint")
+    model.fit(([picture, tmp_path / "dog.png"], [EVIL, "dog"])).save(
+        tmp_path / "m.imprint"
+    )
     return tmp_path / "m.imprint", picture
 
 
@@ -40,7 +42,9 @@ def test_commands_escape_control_characters(evil, imprint):
         assert not set(OBEYED) & set(done.out + done.err), words
         assert "\\x1b" in done.out + done.err or words[0] == "export"
     (answer,) = json.loads(imprint("predict", model, picture, "--json").out)
-    assert {g["label"] for g in answer["top"]} == {EVIL, "dog"}, "programs get the exact label"
+    assert {g["label"] for g in answer["top"]} == {EVIL, "dog"}, (
+        "programs get the exact label"
+    )
 
 
 def test_data_are_escaped_for_people_and_exact_for_programs(monkeypatch):
@@ -48,7 +52,10 @@ def test_data_are_escaped_for_people_and_exact_for_programs(monkeypatch):
         def isatty(self):
             return True
 
-    for stream, expected in ((Terminal(), "a\\x1b[2J\tb\n"), (io.StringIO(), "a\x1b[2J\tb\n")):
+    for stream, expected in (
+        (Terminal(), "a\\x1b[2J\tb\n"),
+        (io.StringIO(), "a\x1b[2J\tb\n"),
+    ):
         monkeypatch.setattr(sys, "stdout", stream)
         terminal.write("a\x1b[2J\tb\n")
         assert stream.getvalue() == expected

@@ -12,7 +12,12 @@ from PIL import Image
 from imprint import Imprinter
 from imprint.core.errors import DataWarning
 
-CENTRES = {"animal/cat": (2, 2), "animal/dog": (2, 5), "vehicle/car": (9, 8), "vehicle/bus": (9, 11)}
+CENTRES = {
+    "animal/cat": (2, 2),
+    "animal/dog": (2, 5),
+    "vehicle/car": (9, 8),
+    "vehicle/bus": (9, 11),
+}
 RAW = ("--backbone", "raw")
 
 
@@ -25,7 +30,9 @@ def draw(root, labels, n=12, first=0):
         for i in range(first, first + n):
             noise = np.random.default_rng([i, *label.encode()]).normal(0, 18, (14, 14))
             spot = 160 * np.exp(-((rows - r) ** 2 + (columns - c) ** 2) / 6)
-            Image.fromarray(np.clip(40 + spot + noise, 0, 255).astype(np.uint8)).save(root / label / f"{i}.png")
+            Image.fromarray(np.clip(40 + spot + noise, 0, 255).astype(np.uint8)).save(
+                root / label / f"{i}.png"
+            )
     return root
 
 
@@ -50,7 +57,9 @@ def test_levels(imprint, model, new):
     assert list(top[0]) == ["path", "label", "probability", "known", "top"]
     assert {g["label"] for g in top[0]["top"]} == {"animal", "vehicle"}
     assert sum(g["probability"] for g in top[0]["top"]) == pytest.approx(1)
-    imprint("predict", model, new, "--level", "3").refused("--level 3: ", "levels 1 to 2")
+    imprint("predict", model, new, "--level", "3").refused(
+        "--level 3: ", "levels 1 to 2"
+    )
 
 
 def test_a_node_in_the_place_of_none_of_these(imprint, model, tmp_path):
@@ -58,15 +67,25 @@ def test_a_node_in_the_place_of_none_of_these(imprint, model, tmp_path):
     between = 40 + 160 * np.exp(-((rows - 2) ** 2 + (columns - 3.5) ** 2) / 1.5)
     (tmp_path / "odd").mkdir()
     Image.fromarray(between.astype(np.uint8)).save(tmp_path / "odd/lynx.png")
-    Image.fromarray(np.random.default_rng(1).integers(0, 255, (14, 14), np.uint8)).save(tmp_path / "odd/noise.png")
-    lynx, noise = json.loads(imprint("predict", model, "odd", "--unknown", "0.05", "--json").out)
+    Image.fromarray(np.random.default_rng(1).integers(0, 255, (14, 14), np.uint8)).save(
+        tmp_path / "odd/noise.png"
+    )
+    lynx, noise = json.loads(
+        imprint("predict", model, "odd", "--unknown", "0.05", "--json").out
+    )
     assert (lynx["label"], lynx["node"]["label"]) == (None, "animal")
     assert lynx["node"]["probability"] >= 0.8
     assert (noise["label"], noise["node"]) == (None, None)
     shown = imprint("predict", model, "odd", "--unknown", "0.05").out
     assert "animal (kind unknown; closest: animal/" in shown
     assert "none of these (closest: " in shown
-    table = list(csv.DictReader(io.StringIO(imprint("predict", model, "odd", "--unknown", "0.05", "--csv").out)))
+    table = list(
+        csv.DictReader(
+            io.StringIO(
+                imprint("predict", model, "odd", "--unknown", "0.05", "--csv").out
+            )
+        )
+    )
     assert [(row["label"], row["node"]) for row in table] == [("", "animal"), ("", "")]
     imprint("predict", model, "odd", "--unknown", "0.05", "--sort-into", "sorted")
     assert (tmp_path / "sorted/none of these/animal/lynx.png").is_file()
@@ -76,7 +95,9 @@ def test_a_node_in_the_place_of_none_of_these(imprint, model, tmp_path):
 def test_sorting_nests_folders_that_fit_reads_back(imprint, model, new, tmp_path):
     imprint("predict", model, new, "--sort-into", "sorted")
     files = (tmp_path / "sorted").rglob("*.png")
-    assert {str(file.parent.relative_to(tmp_path / "sorted")) for file in files} == set(CENTRES)
+    assert {str(file.parent.relative_to(tmp_path / "sorted")) for file in files} == set(
+        CENTRES
+    )
 
 
 def test_evaluate_reports_each_level(imprint, model, new):
@@ -86,18 +107,28 @@ def test_evaluate_reports_each_level(imprint, model, new):
     (new / "animal/cat/50.png").rename(new / "animal/dog/wrong.png")
     (new / "vehicle/car/50.png").rename(new / "animal/dog/worse.png")
     result = json.loads(imprint("evaluate", model, new, "--json").out)
-    assert (result["accuracy"], result["levels"][0]["accuracy"]) == (pytest.approx(10 / 12), pytest.approx(11 / 12))
-    assert "Accuracy at level 1 (2 nodes): 91.7 %." in imprint("evaluate", model, new).out
+    assert (result["accuracy"], result["levels"][0]["accuracy"]) == (
+        pytest.approx(10 / 12),
+        pytest.approx(11 / 12),
+    )
+    assert (
+        "Accuracy at level 1 (2 nodes): 91.7 %." in imprint("evaluate", model, new).out
+    )
 
 
-def test_a_part_of_the_tree_is_evaluated_and_added_by_the_classes_of_the_model(imprint, model, tmp_path):
+def test_a_part_of_the_tree_is_evaluated_and_added_by_the_classes_of_the_model(
+    imprint, model, tmp_path
+):
     part = draw(tmp_path / "part", ["animal/cat", "vehicle/bus"], n=2, first=70)
     (part / "animal/cat/indoors").mkdir()
     (part / "animal/cat/70.png").rename(part / "animal/cat/indoors/70.png")
     result = json.loads(imprint("evaluate", model, part, "--json").out)
     assert (result["accuracy"], result["classes"]) == (1, sorted(CENTRES))
     added = json.loads(imprint("add", model, part, "--json").out)
-    assert (added["classes"], added["rows"]) == (sorted(CENTRES), {"animal/cat": 2, "vehicle/bus": 2})
+    assert (added["classes"], added["rows"]) == (
+        sorted(CENTRES),
+        {"animal/cat": 2, "vehicle/bus": 2},
+    )
 
 
 def test_forget_a_node(imprint, model):
@@ -115,18 +146,30 @@ def test_flat_models_stay_flat(imprint, model, new, tmp_path):
     (new / "vehicle").rename(new / "plant")
     added = json.loads(imprint("add", "flat.imprint", new, "--json").out)
     assert added["classes"] == ["animal", "plant", "vehicle"]
-    assert "node" not in json.loads(imprint("predict", "flat.imprint", new, "--unknown", "0.05", "--json").out)[0]
+    assert (
+        "node"
+        not in json.loads(
+            imprint("predict", "flat.imprint", new, "--unknown", "0.05", "--json").out
+        )[0]
+    )
 
 
 def test_labels_of_a_table_are_a_tree_unless_they_are_flat(imprint, tmp_path):
     rng = np.random.default_rng(0)
     lines = ["a,b,c,d,label"]
     for i, label in enumerate(CENTRES):
-        lines += [",".join([*(f"{v:.3f}" for v in np.eye(4)[i] + 0.1 * rng.normal(size=4)), label]) for _ in range(6)]
+        lines += [
+            ",".join(
+                [*(f"{v:.3f}" for v in np.eye(4)[i] + 0.1 * rng.normal(size=4)), label]
+            )
+            for _ in range(6)
+        ]
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     for option, classes in ((), ["vehicle/bus", "vehicle/car"]), (("--flat",), None):
         imprint("fit", "rows.csv", *option, "-o", "rows.imprint")
-        result = json.loads(imprint("evaluate", "rows.imprint", "rows.csv", "--json").out)
+        result = json.loads(
+            imprint("evaluate", "rows.imprint", "rows.csv", "--json").out
+        )
         assert ("levels" in result) == (not option)
         done = imprint("forget", "rows.imprint", "animal", "--json")
         if classes is None:

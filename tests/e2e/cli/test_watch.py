@@ -25,7 +25,9 @@ def stripes(tmp_path):
     folder = tmp_path / "stripes"
     folder.mkdir()
     for i in range(50):
-        picture = np.random.default_rng(i).integers(0, 2, (12, 12), dtype=np.uint8) * 255
+        picture = (
+            np.random.default_rng(i).integers(0, 2, (12, 12), dtype=np.uint8) * 255
+        )
         Image.fromarray(picture).save(folder / f"stripes-{i:02}.png")
     return folder
 
@@ -33,7 +35,19 @@ def stripes(tmp_path):
 @pytest.fixture
 def model(paint, tmp_path, imprint):
     photos = paint(tmp_path / "many", ["dark", "middle", "light"], n=40)
-    assert imprint("fit", photos, "-o", "model.imprint", "--backbone", "raw", "--recipe", "janson2022").code == 0
+    assert (
+        imprint(
+            "fit",
+            photos,
+            "-o",
+            "model.imprint",
+            "--backbone",
+            "raw",
+            "--recipe",
+            "janson2022",
+        ).code
+        == 0
+    )
     return tmp_path / "model.imprint"
 
 
@@ -42,11 +56,16 @@ def test_usual_pictures_give_answers_and_no_alarm(imprint, model, paint, tmp_pat
     done = imprint("watch", model, new, "--once", "--json")
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert len(answers) == 20
-    assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and 0 < a["known"] <= 1 for a in answers)
+    assert all(
+        f"/{a['label']}/" in a["path"].replace("\\", "/") and 0 < a["known"] <= 1
+        for a in answers
+    )
     assert (done.code, done.err) == (0, "")
 
 
-def test_a_file_may_be_moved_away_after_it_was_read(imprint, model, paint, tmp_path, monkeypatch):
+def test_a_file_may_be_moved_away_after_it_was_read(
+    imprint, model, paint, tmp_path, monkeypatch
+):
     new, look = paint(tmp_path / "new", ["dark"], n=3, first=100), Imprinter.look
 
     def look_and_move(self, items):
@@ -60,10 +79,14 @@ def test_a_file_may_be_moved_away_after_it_was_read(imprint, model, paint, tmp_p
     assert (done.code, done.err, len(done.out.splitlines())) == (0, "", 3)
 
 
-def test_a_file_is_classified_once_it_has_stopped_growing(model, paint, tmp_path, capsys):
+def test_a_file_is_classified_once_it_has_stopped_growing(
+    model, paint, tmp_path, capsys
+):
     (path,) = paint(tmp_path / "new", ["dark"], n=1, first=100).rglob("*.png")
     content, loaded = path.read_bytes(), Imprinter.load(model, cache=False)
-    watcher = _Watcher(loaded, DriftMonitor.of(loaded.state.head), tmp_path / "new", json=False)
+    watcher = _Watcher(
+        loaded, DriftMonitor.of(loaded.state.head), tmp_path / "new", json=False
+    )
     for written, lines in ((content[:40], 0), (content, 0), (content, 1), (content, 0)):
         path.write_bytes(written)
         os.utime(path, (1_000, 1_000))  # file times may be coarse
@@ -96,8 +119,20 @@ def test_a_stream_of_predict_is_monitored(imprint, model, stripes, monkeypatch):
 def test_files_that_arrive_are_classified(model, paint, tmp_path):
     folder = tmp_path / "growing"
     folder.mkdir()
-    words = [sys.executable, "-c", CODE, "watch", str(model), str(folder), "--every", "0.1", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    words = [
+        sys.executable,
+        "-c",
+        CODE,
+        "watch",
+        str(model),
+        str(folder),
+        "--every",
+        "0.1",
+        "--json",
+    ]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
         time.sleep(0.5)
         paint(folder, ["dark"], n=2, first=200)
         answers = [json.loads(child.stdout.readline()) for _ in range(2)]
@@ -109,5 +144,10 @@ def test_files_that_arrive_are_classified(model, paint, tmp_path):
 
 def test_wrong_usage(imprint, model, photos, tmp_path):
     imprint("watch", model, tmp_path / "nowhere").refused("not a folder")
-    assert imprint("fit", photos, "-o", "plain.imprint", "--backbone", "raw", "--no-calibrate").code == 0
+    assert (
+        imprint(
+            "fit", photos, "-o", "plain.imprint", "--backbone", "raw", "--no-calibrate"
+        ).code
+        == 0
+    )
     imprint("watch", "plain.imprint", photos).refused("not calibrated")

@@ -23,9 +23,15 @@ class Screen(io.StringIO):
 def rows_printed(monkeypatch, width, *args, **options):
     """The lines of a table on a terminal of some width."""
     stream = Screen()
-    with monkeypatch.context() as patch:  # pytest captures standard output between fixture and test
+    with (
+        monkeypatch.context() as patch
+    ):  # pytest captures standard output between fixture and test
         patch.setattr(sys, "stdout", stream)
-        for name, value in (("COLUMNS", str(width)), ("TERM", "xterm"), ("NO_COLOR", "1")):
+        for name, value in (
+            ("COLUMNS", str(width)),
+            ("TERM", "xterm"),
+            ("NO_COLOR", "1"),
+        ):
             patch.setenv(name, value)
         terminal.table(*args, **options)
     lines = stream.getvalue().splitlines()
@@ -45,7 +51,11 @@ def printed(request, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [LONG, WIDE, "a.jpg"], ids=["long", "wide", "short"])
-@pytest.mark.parametrize("label", ["llama", "golden retriever", "金毛寻回犬"], ids=["short", "two words", "wide"])
+@pytest.mark.parametrize(
+    "label",
+    ["llama", "golden retriever", "金毛寻回犬"],
+    ids=["short", "two words", "wide"],
+)
 def test_the_class_is_shown_next_to_a_long_path(printed, path, label):
     others = "cat 3.2 %, dog 1.1 %"
     columns = ["name", "class", "probability", "known", "others"]
@@ -58,12 +68,17 @@ def test_the_class_is_shown_next_to_a_long_path(printed, path, label):
 
 
 def test_paths_in_a_single_column_lose_the_middle(printed):
-    for line, path in zip(printed(["name"], [[LONG], [WIDE], ["a.jpg"]])[2:], [LONG, WIDE, "a.jpg"]):
+    for line, path in zip(
+        printed(["name"], [[LONG], [WIDE], ["a.jpg"]])[2:], [LONG, WIDE, "a.jpg"]
+    ):
         assert (line[:2], line.rstrip()[-4:]) == (path[:2], path[-4:])
 
 
 def test_a_number_that_does_not_fit_is_marked_as_cut(monkeypatch):
-    columns, row = ["name", "class", "rows", "recall", "precision"], ["a.jpg", "cat", "123456", "66.7 %", "100.0 %"]
+    columns, row = (
+        ["name", "class", "rows", "recall", "precision"],
+        ["a.jpg", "cat", "123456", "66.7 %", "100.0 %"],
+    )
     lines = rows_printed(monkeypatch, 26, columns, [row], right=columns[2:])
     numbers = re.findall(r"[\d.]+(?: %|…)?", lines[-1].split("cat", 1)[-1])
     assert numbers
@@ -73,20 +88,36 @@ def test_a_number_that_does_not_fit_is_marked_as_cut(monkeypatch):
 def test_no_part_of_a_long_class_name_is_lost(printed):
     label = "balance_not_updated_after_bank_transfer"
     row = ["a.csv, row 2: I paid", label, "98.1 %", "b 3.2 %"]
-    lines = printed(["name", "class", "probability", "others"], [row], right=["probability"], names=False)
+    lines = printed(
+        ["name", "class", "probability", "others"],
+        [row],
+        right=["probability"],
+        names=False,
+    )
     start, end = lines[0].index("class"), lines[0].index("probability")
     assert "".join(line[start:end].strip() for line in lines[2:]) == label
 
 
 def test_texts_in_the_first_column_are_wrapped_unless_they_are_names(printed):
     text = "mails.csv, row 17: I was charged twice for the same purchase, and nobody answers my messages about it"
-    lines = printed(["name", "class"], [[text, "a class with a rather long name"]], names=False)
-    assert " ".join(word for line in lines[2:] for word in line[: lines[0].index("class")].split()) == text
+    lines = printed(
+        ["name", "class"], [[text, "a class with a rather long name"]], names=False
+    )
+    assert (
+        " ".join(
+            word
+            for line in lines[2:]
+            for word in line[: lines[0].index("class")].split()
+        )
+        == text
+    )
 
 
 def test_words_are_not_broken(printed):
     title = "Optical recognition of handwritten digits, merged from several sources and rescaled"
-    lines = printed(["name", "classes", "title"], [["digits", 10, title]], right=["classes"])
+    lines = printed(
+        ["name", "classes", "title"], [["digits", 10, title]], right=["classes"]
+    )
     words = set(re.findall(r"\w+", " ".join(lines[2:])))
     assert set(re.findall(r"\w+", title)) <= words
 
@@ -94,18 +125,31 @@ def test_words_are_not_broken(printed):
 def test_optional_columns_are_left_out_before_a_word_is_cut(printed, request):
     listed = listing.list_datasets()
     rows = [[str(one[column]) for column in listed.columns] for one in listed.objects]
-    lines = printed(listed.columns, rows, right=["classes", "train", "test"], optional=listed.optional)
+    lines = printed(
+        listed.columns,
+        rows,
+        right=["classes", "train", "test"],
+        optional=listed.optional,
+    )
     assert "…" not in "".join(lines)
     words = set(" ".join(lines).split())
-    assert {word for one in listed.objects for word in (one["name"], *one["title"].split())} <= words
+    assert {
+        word for one in listed.objects for word in (one["name"], *one["title"].split())
+    } <= words
     left_out = {"test"} if request.node.callspec.params["printed"] == 60 else set()
     assert {column for column in listed.columns if column not in words} == left_out
 
 
 def test_thirty_classes_with_long_names_fit(printed):
-    names = [f"{i:02d} class with quite a long name of {'many' * i} words" for i in range(30)]
+    names = [
+        f"{i:02d} class with quite a long name of {'many' * i} words" for i in range(30)
+    ]
     rows = [[name, 40, f"{'█' * 16} 100.0 %", "99.9 %"] for name in names]
-    lines = printed(["class", "rows", "recall", "precision"], rows, right=["rows", "recall", "precision"])
+    lines = printed(
+        ["class", "rows", "recall", "precision"],
+        rows,
+        right=["rows", "recall", "precision"],
+    )
     assert len(lines) == 32
     assert all(line.startswith(f"{i:02d} class") for i, line in enumerate(lines[2:]))
 
@@ -140,7 +184,9 @@ def test_errors_name_options(imprint, tmp_path, photos):
     assert "label_column" not in done.err
     done = imprint("fit", photos, "-o", "m.imprint", "--label-column", "kind")
     done.refused("Error: --label-column kind: columns go with a table.")
-    assert imprint("forget", "no-model", "a").err.startswith("Error: no-model: no such file")
+    assert imprint("forget", "no-model", "a").err.startswith(
+        "Error: no-model: no such file"
+    )
 
 
 def test_a_missing_option_says_what_to_write(imprint, model):
@@ -149,7 +195,10 @@ def test_a_missing_option_says_what_to_write(imprint, model):
     assert done.err.splitlines()[-1].startswith("Error: --output FILE is missing: ")
     assert "Error: --to is missing: the format." in imprint("export", model).err
     done = imprint("predict", model, "a.png", "-o", "out.csv")
-    assert done.err.splitlines()[-1] == "Error: No such option: -o. To write a table: imprint predict ... --csv > FILE."
+    assert (
+        done.err.splitlines()[-1]
+        == "Error: No such option: -o. To write a table: imprint predict ... --csv > FILE."
+    )
 
 
 def test_the_progress_bar_is_there_from_the_start():

@@ -26,7 +26,9 @@ started = time.perf_counter()
 with Imprinter.change("model.imprint", threads=1) as model:
     model.add(some([8, 9]))
 print(f"two classes of {SHOTS} pictures added in {time.perf_counter() - started:.2f} s")
-assert np.array_equal(model.classifier.proxies_.weights[:8], before), "known classes stay as they were, bit for bit"
+assert np.array_equal(model.classifier.proxies_.weights[:8], before), (
+    "known classes stay as they were, bit for bit"
+)
 
 export_file("model.imprint", "head.npz", "numpy")
 pictures, labels = some(range(10), start=SHOTS)

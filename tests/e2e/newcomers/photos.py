@@ -15,4 +15,6 @@ for label, name in enumerate(NAMES):
         place = "asked" if i >= KNOWN else "photos" if label < 8 else "more"
         folder = Path(place, name)
         folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((scans.images[row] * 15).astype("uint8")).save(folder / f"{i}.png")
+        Image.fromarray((scans.images[row] * 15).astype("uint8")).save(
+            folder / f"{i}.png"
+        )

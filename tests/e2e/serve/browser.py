@@ -28,16 +28,26 @@ def chromium(folder, width=1280, height=900):
     """Start a browser with its own profile and downloads; skip the test if there is none."""
     webdriver = pytest.importorskip("selenium.webdriver")
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)")
+        pytest.skip(
+            "needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)"
+        )
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"):
+    for flag in (
+        *FLAGS,
+        f"--user-data-dir={folder / 'profile'}",
+        f"--window-size={width},{height}",
+    ):
         options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
+    options.add_experimental_option(
+        "prefs", {"download.default_directory": str(folder / "downloads")}
+    )
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver = webdriver.Chrome(
+        options=options, service=Service(shutil.which("chromedriver"))
+    )
     try:
         yield Page(driver)
     finally:
@@ -62,9 +72,13 @@ class Page:
             e.ElementClickInterceptedException,
         ]
         try:
-            return WebDriverWait(self.driver, PATIENCE, 0.1, passing).until(lambda _: found())
+            return WebDriverWait(self.driver, PATIENCE, 0.1, passing).until(
+                lambda _: found()
+            )
         except e.TimeoutException:
-            pytest.fail(f"waited {PATIENCE} s for {what}; the page shows: {self.text('body')[:2000]}")
+            pytest.fail(
+                f"waited {PATIENCE} s for {what}; the page shows: {self.text('body')[:2000]}"
+            )
 
     def find(self, css):
         return self.wait(lambda: self.driver.find_element("css selector", css), css)
@@ -115,7 +129,11 @@ class Page:
 
     def complaints(self):
         """Messages in the browser console, except expected ones about rejected uploads."""
-        return [e["message"] for e in self.driver.get_log("browser") if "status of 4" not in e["message"]]
+        return [
+            e["message"]
+            for e in self.driver.get_log("browser")
+            if "status of 4" not in e["message"]
+        ]
 
 
 def column(label):
@@ -137,6 +155,8 @@ def save_patterns(folder, labels, n):
     for c, label in enumerate(labels):
         (folder / label).mkdir(parents=True)
         for i in range(n):
-            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
+            pixels = rng.integers(0, 60, (12, 12)) + 150 * (
+                np.indices((12, 12))[c % 2] // (2 + c) % 2
+            )
             Image.fromarray(pixels.astype(np.uint8)).save(folder / label / f"{i}.png")
     shutil.copy(folder / labels[0] / "3.png", folder / labels[1] / "wrong.png")

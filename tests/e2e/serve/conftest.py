@@ -25,7 +25,9 @@ class Server:
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, body, {"Authorization": f"Bearer {self.token}"})
+            connection.request(
+                method, path, body, {"Authorization": f"Bearer {self.token}"}
+            )
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -55,8 +57,14 @@ def serving(tmp_path):
             str(folder),
             *map(str, words),
         ]
-        env = {**os.environ, "IMPRINT_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        env = {
+            **os.environ,
+            "IMPRINT_HOME": str(tmp_path / "home"),
+            "PYTHONUNBUFFERED": "1",
+        }
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        ) as process:
             try:
                 address = process.stdout.readline().strip()
                 assert address.startswith("http"), process.stderr.read()

@@ -18,7 +18,10 @@ def files(tmp_path):
     """Pictures of two kinds, and one of a third, as files."""
     rng, folder = np.random.default_rng(0), tmp_path / "files"
     return {
-        kind: [save_coloured(folder / kind / f"{kind}{i}.png", colour, rng) for i in range(8)]
+        kind: [
+            save_coloured(folder / kind / f"{kind}{i}.png", colour, rng)
+            for i in range(8)
+        ]
         for kind, colour in (("red", 0), ("blue", 2), ("green", 1))
     }
 
@@ -36,10 +39,18 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         page.type("#try-file", str(files["blue"][7]))
         page.until_text("#winner", "blue")
         page.wait(lambda: page.all(".why img"), "the pictures that decided")
-        page.wait(lambda: "blue, " in page.find("#spoken").get_attribute("textContent"), "the answer to be spoken")
+        page.wait(
+            lambda: "blue, " in page.find("#spoken").get_attribute("textContent"),
+            "the answer to be spoken",
+        )
 
         page.type("#try-file", str(files["green"][7]))
-        page.wait(lambda: page.all('[data-correct="red"]') or page.all('[data-correct="blue"]'), "a way to correct")
+        page.wait(
+            lambda: (
+                page.all('[data-correct="red"]') or page.all('[data-correct="blue"]')
+            ),
+            "a way to correct",
+        )
         page.type('input[aria-label="Another class"]', "green\n")
         page.find(column("green"))
         page.until_text(f"{column('green')} .count", "1")
@@ -81,8 +92,13 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         assert page.complaints() == []
     model = Imprinter.load(tmp_path / "downloads" / "model.imprint")
     assert model.classes_.tolist() == ["blue", "crimson", "green"]
-    assert model.predict([files["red"][7], files["blue"][6]]).tolist() == ["crimson", "blue"]
-    with zipfile.ZipFile(io.BytesIO((tmp_path / "downloads" / "pictures.zip").read_bytes())) as z:
+    assert model.predict([files["red"][7], files["blue"][6]]).tolist() == [
+        "crimson",
+        "blue",
+    ]
+    with zipfile.ZipFile(
+        io.BytesIO((tmp_path / "downloads" / "pictures.zip").read_bytes())
+    ) as z:
         assert len(z.namelist()) == 11
 
 
@@ -103,7 +119,9 @@ def test_two_tabs_show_the_same(serving, files, tmp_path):
         page.wait(lambda: not page.all(column("red")), "the class to go here too")
 
 
-def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(serving, tmp_path):
+def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(
+    serving, tmp_path
+):
     from selenium.webdriver.common.action_chains import ActionChains
 
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
@@ -111,13 +129,21 @@ def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(ser
         page.new_class("ball")
         hold = page.find(f"{column('ball')} .hold")
         ActionChains(page.driver).click_and_hold(hold).perform()
-        page.wait(lambda: int(page.text(f"{column('ball')} .count") or 0) >= 3, "pictures from the camera")
+        page.wait(
+            lambda: int(page.text(f"{column('ball')} .count") or 0) >= 3,
+            "pictures from the camera",
+        )
         ActionChains(page.driver).release().perform()
         page.wait(lambda: not page.all("video"), "the camera to stop")
         page.click("#try-camera")
         page.until_text("#winner", "ball")
         page.click("#try-camera")
-        page.wait(lambda: not any(v.get_property("srcObject") for v in page.all("#stage video")), "the camera to end")
+        page.wait(
+            lambda: (
+                not any(v.get_property("srcObject") for v in page.all("#stage video"))
+            ),
+            "the camera to end",
+        )
         assert page.complaints() == []
         number = int(page.text(f"{column('ball')} .count"))
         page.click("#undo")  # holding the button once is one undo step
@@ -133,7 +159,9 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
 
         def tab_to(css):
             for _ in range(40):
-                if page.driver.execute_script("return document.activeElement?.matches(arguments[0]) ?? false", css):
+                if page.driver.execute_script(
+                    "return document.activeElement?.matches(arguments[0]) ?? false", css
+                ):
                     return
                 page.keys(tab)
             pytest.fail(f"no way to {css} by the Tab key")
@@ -141,7 +169,9 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
         tab_to("#new-class")
         page.keys("red", enter)
         page.find(column("red"))
-        page.add("red", files["red"][:3])  # the file chooser belongs to the operating system
+        page.add(
+            "red", files["red"][:3]
+        )  # the file chooser belongs to the operating system
         page.until_text(f"{column('red')} .count", "3")
         tab_to(f"{column('red')} .thumb")
         page.keys("\ue017")
@@ -154,7 +184,10 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
         page.driver.execute_script("document.activeElement.blur()")
         tab_to("[role=tab][aria-selected=true]")
         page.keys(right)
-        page.wait(lambda: page.find("#tab-label").get_attribute("aria-selected") == "true", "the next tab")
+        page.wait(
+            lambda: page.find("#tab-label").get_attribute("aria-selected") == "true",
+            "the next tab",
+        )
         page.chord("\ue009", "z")
         page.find(column("red"))
 
@@ -167,9 +200,14 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         folder.mkdir(parents=True)
         base = rng.integers(0, 200, (4, 4, 3))
         for i in range(25):
-            pixels = np.clip(base + rng.integers(0, 56, (4, 4, 3)), 0, 255).astype(np.uint8)
+            pixels = np.clip(base + rng.integers(0, 56, (4, 4, 3)), 0, 255).astype(
+                np.uint8
+            )
             Image.fromarray(pixels).save(folder / f"{i}.png")
-    with serving(root, "--backbone", "raw", "--recipe", "qi2018") as server, chromium(tmp_path, 390, 844) as page:
+    with (
+        serving(root, "--backbone", "raw", "--recipe", "qi2018") as server,
+        chromium(tmp_path, 390, 844) as page,
+    ):
         started = time.monotonic()
         page.driver.get(server.address)
         page.find(column("class 199"))
@@ -181,16 +219,22 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         assert loaded < 700, "pictures far below are not loaded yet"
         wide = page.driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= page.driver.execute_script("return innerWidth")
-        nodes = page.driver.execute_script("return document.querySelectorAll('*').length")
-        stops = (
-            "return [...document.querySelectorAll('button, input, select, a, summary')].filter((e) => e.tabIndex >= 0)"
+        nodes = page.driver.execute_script(
+            "return document.querySelectorAll('*').length"
         )
+        stops = "return [...document.querySelectorAll('button, input, select, a, summary')].filter((e) => e.tabIndex >= 0)"
         assert nodes < 8000, "menus are built when they are opened"
         assert len(page.driver.execute_script(stops)) < 1300
         page.type("#filter", "class 123")
-        page.wait(lambda: sum(a.is_displayed() for a in page.all("article")) == 1, "one class to be left")
+        page.wait(
+            lambda: sum(a.is_displayed() for a in page.all("article")) == 1,
+            "one class to be left",
+        )
         page.click(f"{column('class 123')} .more")
-        page.wait(lambda: len(page.all(f"{column('class 123')} .thumb")) == 25, "all pictures of the class")
+        page.wait(
+            lambda: len(page.all(f"{column('class 123')} .thumb")) == 25,
+            "all pictures of the class",
+        )
         started = time.monotonic()
         page.click(f"{column('class 123')} .name")
         page.type("input.rename", "class 123!\n")
@@ -216,7 +260,9 @@ def test_a_picture_that_is_in_another_class_is_reported(serving, files, tmp_path
         page.until_text(f"{column('red')} .count", "2")
 
 
-def test_choosing_in_a_list_changes_nothing_until_the_button_is_pressed(serving, files, tmp_path):
+def test_choosing_in_a_list_changes_nothing_until_the_button_is_pressed(
+    serving, files, tmp_path
+):
     down = "\ue015"
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
@@ -235,18 +281,31 @@ def test_choosing_in_a_list_changes_nothing_until_the_button_is_pressed(serving,
         page.type(f"{column('red')} select", "green")
         page.click(f"{column('red')} .pop form button")
         page.until_text(f"{column('green')} .count", "4")
-        page.wait(lambda: "red is merged into green: 2 pictures moved." in page.text("#notes"), "what was done")
+        page.wait(
+            lambda: (
+                "red is merged into green: 2 pictures moved." in page.text("#notes")
+            ),
+            "what was done",
+        )
         page.click("#notes .note:last-child button")
         page.until_text(f"{column('red')} .count", "2")
 
 
-def test_none_of_these_names_the_closest_class_and_explains_itself(serving, files, tmp_path):
+def test_none_of_these_names_the_closest_class_and_explains_itself(
+    serving, files, tmp_path
+):
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         for label in ("red", "blue"):
             for file in files[label]:
-                server.json("POST", f"/api/items?label={label}&name={file.name}", file.read_bytes())
+                server.json(
+                    "POST",
+                    f"/api/items?label={label}&name={file.name}",
+                    file.read_bytes(),
+                )
         for _ in range(16):
-            pixels = np.random.default_rng(_).integers(0, 70, (48, 64, 3), dtype=np.uint8)
+            pixels = np.random.default_rng(_).integers(
+                0, 70, (48, 64, 3), dtype=np.uint8
+            )
             pixels[8:40, 8:56, 0] += 160
             out = io.BytesIO()
             Image.fromarray(pixels).save(out, "PNG")
@@ -255,7 +314,10 @@ def test_none_of_these_names_the_closest_class_and_explains_itself(serving, file
         page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
         Image.new("RGB", (64, 48), "white").save(tmp_path / "white.png")
         page.type("#try-file", str(tmp_path / "white.png"))
-        page.wait(lambda: page.text("#winner").startswith("None of these (closest: "), "an answer")
+        page.wait(
+            lambda: page.text("#winner").startswith("None of these (closest: "),
+            "an answer",
+        )
         page.click(".verdict .explain summary")
         assert "share of your examples" in page.text(".verdict .explain")
         assert "%" not in page.text("#winner")

@@ -24,7 +24,9 @@ def photos(tmp_path):
     for split, n in (("train", 8), ("test", 2)):
         for label, colour in (("red", 0), ("blue", 2), ("green", 1)):
             for i in range(n):
-                save_coloured(tmp_path / "photos" / split / label / f"{split}{i}.png", colour, rng)
+                save_coloured(
+                    tmp_path / "photos" / split / label / f"{split}{i}.png", colour, rng
+                )
     return tmp_path / "photos"
 
 
@@ -39,7 +41,9 @@ def add_all(page, photos):
         page.until_text(f"{column(label)} .count", "8")
 
 
-def test_projects_are_created_renamed_duplicated_deleted_and_restored(serving, photos, tmp_path):
+def test_projects_are_created_renamed_duplicated_deleted_and_restored(
+    serving, photos, tmp_path
+):
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         add_all(page, photos)
@@ -48,12 +52,17 @@ def test_projects_are_created_renamed_duplicated_deleted_and_restored(serving, p
         page.click('[aria-label="Rename room (copy)"]')
         page.type("#projects li form input", "Colours\n")
         page.click('[aria-label="Delete Colours"]')
-        page.wait(lambda: not page.all('#projects > ul [data-project="Colours"]'), "the project to go")
+        page.wait(
+            lambda: not page.all('#projects > ul [data-project="Colours"]'),
+            "the project to go",
+        )
         page.click("#projects-undo")
         page.click('[aria-label="Open Colours"]')
         page.until_text("#project-name", "Colours")
         page.find(column("green"))
-        assert labels(page) == ["red", "blue", "green"], "in the order in which they were added"
+        assert labels(page) == ["red", "blue", "green"], (
+            "in the order in which they were added"
+        )
         page.click(f"{column('red')} summary")
         page.click(f"{column('red')} .danger")
         page.wait(lambda: not page.all(column("red")), "the class to go")
@@ -64,7 +73,9 @@ def test_projects_are_created_renamed_duplicated_deleted_and_restored(serving, p
         assert page.complaints() == []
 
 
-def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(serving, photos, tmp_path):
+def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(
+    serving, photos, tmp_path
+):
     from selenium.webdriver.common.action_chains import ActionChains
 
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
@@ -105,18 +116,31 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
         page.wait(lambda: "held out" in page.text("#viewer"), "a held-out picture")
         page.keys(ESCAPE)
         page.click("#hold-out-fifth")
-        page.wait(lambda: server.json("GET", "/api/evaluation")["held_out"]["rows"] == 9, "three more")
+        page.wait(
+            lambda: server.json("GET", "/api/evaluation")["held_out"]["rows"] == 9,
+            "three more",
+        )
 
 
 def evaluated(page, server):
     """The evaluation of all thirty pictures."""
-    page.wait(lambda: [c["items"] for c in server.json("GET", "/api/classes")] == [10, 10, 10], "all pictures")
+    page.wait(
+        lambda: (
+            [c["items"] for c in server.json("GET", "/api/classes")] == [10, 10, 10]
+        ),
+        "all pictures",
+    )
     revision = server.json("GET", "/api/state")["revision"]
-    page.wait(lambda: server.json("GET", "/api/evaluation")["revision"] == revision, "the evaluation")
+    page.wait(
+        lambda: server.json("GET", "/api/evaluation")["revision"] == revision,
+        "the evaluation",
+    )
     return server.json("GET", "/api/evaluation")
 
 
-def test_an_archive_and_a_model_are_imported_again_with_their_calibration(serving, photos, tmp_path):
+def test_an_archive_and_a_model_are_imported_again_with_their_calibration(
+    serving, photos, tmp_path
+):
     (tmp_path / "downloads").mkdir()
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
@@ -134,12 +158,22 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(servin
             assert after[key] == before[key]
         assert after["held_out"]["rows"] == 6
         page.click("#undo")
-        page.wait(lambda: server.json("GET", "/api/classes") == [], "the import to be undone in one step")
+        page.wait(
+            lambda: server.json("GET", "/api/classes") == [],
+            "the import to be undone in one step",
+        )
         page.type("#open-model", str(tmp_path / "downloads" / "model.imprint"))
         page.wait(
-            lambda: server.json("GET", "/api/evaluation").get("accuracy") == before["accuracy"], "the calibration"
+            lambda: (
+                server.json("GET", "/api/evaluation").get("accuracy")
+                == before["accuracy"]
+            ),
+            "the calibration",
         )
-        page.wait(lambda: "Hold out pictures first" in page.text("#export"), "no report without pictures")
+        page.wait(
+            lambda: "Hold out pictures first" in page.text("#export"),
+            "no report without pictures",
+        )
         page.click("#tab-evaluate")
         page.wait(lambda: page.all(".matrix td.right"), "the confusion matrix")
         assert not page.all(".matrix td button"), "there are no pictures to show"
@@ -159,7 +193,11 @@ def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_p
 
         def texts():
             classes = server.json("GET", "/api/state")["classes"]
-            return [(item[1], one["label"], item[3]) for one in classes for item in one["items"]]
+            return [
+                (item[1], one["label"], item[3])
+                for one in classes
+                for item in one["items"]
+            ]
 
         page.driver.get(server.address)
         page.click("#tab-export")
@@ -174,13 +212,18 @@ def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_p
         page.click("#export .danger")
         page.wait(lambda: texts() == [], "nothing to be left")
         page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
-        page.wait(lambda: sorted(texts()) == sorted(before), "the same texts, one of them held out")
+        page.wait(
+            lambda: sorted(texts()) == sorted(before),
+            "the same texts, one of them held out",
+        )
         assert page.complaints() == []
 
 
 def test_another_camera_is_chosen(serving, tmp_path, monkeypatch):
     two = "--use-fake-device-for-media-stream=device-count=2"
-    monkeypatch.setattr(browser, "FLAGS", (*(f for f in browser.FLAGS if "fake-device" not in f), two))
+    monkeypatch.setattr(
+        browser, "FLAGS", (*(f for f in browser.FLAGS if "fake-device" not in f), two)
+    )
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         page.find("#new-class")
@@ -190,7 +233,13 @@ def test_another_camera_is_chosen(serving, tmp_path, monkeypatch):
         first = page.driver.execute_script(used)
         page.click('#cameras button[aria-pressed="false"]')
         page.wait(lambda: page.driver.execute_script(used) != first, "the other camera")
-        page.wait(lambda: page.driver.execute_script(used) == page.text('#cameras [aria-pressed="true"]'), "its button")
+        page.wait(
+            lambda: (
+                page.driver.execute_script(used)
+                == page.text('#cameras [aria-pressed="true"]')
+            ),
+            "its button",
+        )
         page.click("#try-camera")
         page.wait(lambda: not page.all("#cameras button"), "the end")
 
@@ -204,33 +253,50 @@ def test_the_snippets_run_as_they_are_shown(serving, photos, tmp_path):
         page.click("#tab-export")
         page.click('a[download="model.imprint"]')
         page.wait((tmp_path / "downloads" / "model.imprint").exists, "model.imprint")
-        Image.open(photos / "test" / "blue" / "test0.png").save(tmp_path / "downloads" / "new.jpg", quality=95)
+        Image.open(photos / "test" / "blue" / "test0.png").save(
+            tmp_path / "downloads" / "new.jpg", quality=95
+        )
         codes = {
-            s.find_element("css selector", "h4").text: s.find_element("css selector", "pre").text
+            s.find_element("css selector", "h4").text: s.find_element(
+                "css selector", "pre"
+            ).text
             for s in page.all(".snippet")
         }
         assert list(codes) == ["Python", "JavaScript with onnxruntime-web", "curl"]
-        here = {"cwd": tmp_path / "downloads", "capture_output": True, "text": True, "timeout": 120}
+        here = {
+            "cwd": tmp_path / "downloads",
+            "capture_output": True,
+            "text": True,
+            "timeout": 120,
+        }
         done = subprocess.run([sys.executable, "-c", codes["Python"]], **here)
         assert (done.stderr, done.stdout.startswith("['blue'] [")) == ("", True), done
         if shutil.which("curl") is None:
             pytest.skip("needs curl")
         done = subprocess.run(["bash", "-c", codes["curl"]], **here)
         assert json.loads(done.stdout)[0]["top"][0]["label"] == "blue", done
-        assert '["blue","green","red"]' in codes["JavaScript with onnxruntime-web"], "in the order of the model"
+        assert '["blue","green","red"]' in codes["JavaScript with onnxruntime-web"], (
+            "in the order of the model"
+        )
 
 
 @pytest.mark.shared
 def test_sounds_are_added_tried_and_played(serving, shared_folder, tmp_path):
     pytest.importorskip("ai_edge_litert")
     (tmp_path / "home" / "backbones").mkdir(parents=True)
-    shutil.copy(shared_folder / "models" / "yamnet.tflite", tmp_path / "home" / "backbones")
+    shutil.copy(
+        shared_folder / "models" / "yamnet.tflite", tmp_path / "home" / "backbones"
+    )
     rng, time = np.random.default_rng(0), np.arange(16000) / 16000
     for label, pitch in (("low", 200), ("high", 2000)):
         (tmp_path / "sounds" / label).mkdir(parents=True)
         for i in range(4):
-            samples = 0.4 * np.sin(2 * np.pi * pitch * (1 + 0.02 * i) * time) + 0.02 * rng.normal(size=16000)
-            with wave.open(str(tmp_path / "sounds" / label / f"{i}.wav"), "wb") as sound:
+            samples = 0.4 * np.sin(
+                2 * np.pi * pitch * (1 + 0.02 * i) * time
+            ) + 0.02 * rng.normal(size=16000)
+            with wave.open(
+                str(tmp_path / "sounds" / label / f"{i}.wav"), "wb"
+            ) as sound:
                 sound.setparams((1, 2, 16000, 16000, "NONE", ""))
                 sound.writeframes((20000 * samples).astype("<i2").tobytes())
     with serving("--backbone", "yamnet") as server, chromium(tmp_path) as page:
@@ -239,7 +305,13 @@ def test_sounds_are_added_tried_and_played(serving, shared_folder, tmp_path):
         page.until_text(f"{column('low')} .count", "4")
         page.type("#try-file", str(tmp_path / "sounds" / "low" / "0.wav"))
         page.until_text("#winner", "low")
-        page.wait(lambda: page.find("#stage audio").get_property("duration") == 1, "the tried sound")
+        page.wait(
+            lambda: page.find("#stage audio").get_property("duration") == 1,
+            "the tried sound",
+        )
         page.click(f"{column('low')} .text")
-        page.wait(lambda: page.find("#viewer[open] audio").get_property("duration") == 1, "an example")
+        page.wait(
+            lambda: page.find("#viewer[open] audio").get_property("duration") == 1,
+            "an example",
+        )
         assert page.complaints() == []

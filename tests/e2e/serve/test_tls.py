@@ -15,8 +15,20 @@ def certificate(tmp_path):
         pytest.skip("needs openssl to make a certificate")
     paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
-    options = ("-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1])
-    subprocess.run(("openssl", "req", "-x509", *subject, *options), check=True, capture_output=True)
+    options = (
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-out",
+        paths[0],
+        "-keyout",
+        paths[1],
+    )
+    subprocess.run(
+        ("openssl", "req", "-x509", *subject, *options), check=True, capture_output=True
+    )
     return paths
 
 
@@ -26,13 +38,17 @@ def test_every_address_is_served_over_tls_only(serving, certificate):
         assert server.address.startswith("https://")
         assert "0.0.0.0" not in server.address
         trusted = ssl.create_default_context(cafile=certificate[0])
-        with urllib.request.urlopen(f"https://localhost:{server.port}/api/health", context=trusted) as answer:
+        with urllib.request.urlopen(
+            f"https://localhost:{server.port}/api/health", context=trusted
+        ) as answer:
             assert answer.status == 200
         with pytest.raises(ConnectionError):
             server.ask("GET", "/api/health")
 
 
-def test_files_that_are_not_a_certificate_are_refused_in_a_sentence(serving, certificate):
+def test_files_that_are_not_a_certificate_are_refused_in_a_sentence(
+    serving, certificate
+):
     files = "--certificate", certificate[1], "--key", certificate[1]
     with (
         pytest.raises(AssertionError, match="must be a PEM certificate and its key"),
@@ -43,7 +59,9 @@ def test_files_that_are_not_a_certificate_are_refused_in_a_sentence(serving, cer
 
 def test_a_certificate_without_its_key_is_refused_in_a_sentence(serving, certificate):
     with (
-        pytest.raises(AssertionError, match="--certificate and --key are needed together"),
+        pytest.raises(
+            AssertionError, match="--certificate and --key are needed together"
+        ),
         serving("--backbone", "raw", "--certificate", certificate[0]),
     ):
         pass

@@ -22,17 +22,37 @@ def test_a_tree_is_predicted_evaluated_and_forgotten(serving, tmp_path):
         for seed in range(8):
             draw(tmp_path / "photos" / label / f"{seed}.png", *centre, seed)
     lynx = draw(tmp_path / "lynx.png", 8, 16, 77)
-    with serving(tmp_path / "photos", "--backbone", "raw") as server, chromium(tmp_path) as page:
+    with (
+        serving(tmp_path / "photos", "--backbone", "raw") as server,
+        chromium(tmp_path) as page,
+    ):
         page.driver.get(server.address)
         page.until_text(f"{column('animal/cat')} .count", "8")
         page.click("#tab-evaluate")
-        page.wait(lambda: "Accuracy at level 1 of the tree (2 nodes): 100" in page.find("#evaluate").text, "the level")
+        page.wait(
+            lambda: (
+                "Accuracy at level 1 of the tree (2 nodes): 100"
+                in page.find("#evaluate").text
+            ),
+            "the level",
+        )
         page.type("#try-file", str(lynx))
-        page.wait(lambda: "animal (kind unknown; closest: animal/" in page.find("#winner").text, "the node")
+        page.wait(
+            lambda: (
+                "animal (kind unknown; closest: animal/" in page.find("#winner").text
+            ),
+            "the node",
+        )
         page.click("#tab-examples")
         page.click(f"{column('animal/dog')} summary")
         page.click(f"{column('animal/dog')} [data-node='animal']")
-        page.wait(lambda: not page.all(column("animal/cat")) and not page.all(column("animal/dog")), "the classes gone")
+        page.wait(
+            lambda: (
+                not page.all(column("animal/cat"))
+                and not page.all(column("animal/dog"))
+            ),
+            "the classes gone",
+        )
         page.find(column("vehicle/car"))
         page.click("#undo")
         page.until_text(f"{column('animal/cat')} .count", "8")
@@ -41,7 +61,10 @@ def test_a_tree_is_predicted_evaluated_and_forgotten(serving, tmp_path):
 def test_a_class_is_described_instead_of_given_examples(serving, tmp_path):
     with serving("--backbone", "minilm") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
-        for name, description in (("weather", ""), ("lost_card", "I lost my bank card")):
+        for name, description in (
+            ("weather", ""),
+            ("lost_card", "I lost my bank card"),
+        ):
             page.type("#new-class", name)
             page.type("#describe", description)
             page.click("#from-name")

@@ -12,7 +12,9 @@ from imprint.active.drift import LEVELS, REMEMBERED, DriftMonitor, spoken_time
 def rows(n, seed, shift=0.0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
-    return (rng.normal(scale=0.3, size=(n, 6)) + np.eye(6)[y] + shift * np.eye(6)[5]).astype(np.float32), y
+    return (
+        rng.normal(scale=0.3, size=(n, 6)) + np.eye(6)[y] + shift * np.eye(6)[5]
+    ).astype(np.float32), y
 
 
 def fitted(seed=0, n=150):
@@ -20,7 +22,9 @@ def fitted(seed=0, n=150):
 
 
 def alarms(monitor, p_values):
-    return [i for i, p in enumerate(p_values) if monitor.observe(float(p), f"input {i}")]
+    return [
+        i for i, p in enumerate(p_values) if monitor.observe(float(p), f"input {i}")
+    ]
 
 
 def test_recent_times_are_weekdays_and_earlier_ones_are_dates():
@@ -57,7 +61,10 @@ def test_the_alarm_names_the_beginning_and_the_evidence():
         monitor.observe(p, f"usual {i}", "Monday")
     for i, p in enumerate(rng.uniform(0.001, 0.02, size=30)):
         monitor.observe(p, f"odd {i}", "Tuesday")
-    assert monitor.alarm == f"inputs since Tuesday look unlike the training data (evidence 1:{LEVELS[-1]})"
+    assert (
+        monitor.alarm
+        == f"inputs since Tuesday look unlike the training data (evidence 1:{LEVELS[-1]})"
+    )
     assert monitor.unfamiliar[0].name.startswith("odd")
     p_values = [one.known for one in monitor.unfamiliar]
     assert p_values == sorted(p_values)

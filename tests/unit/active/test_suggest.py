@@ -42,13 +42,17 @@ def reference(X, n, labelled=(), weights=None, noise=0.1):
 
 def test_without_a_model_it_follows_the_formula():
     X, _ = blobs()
-    assert suggest(X.astype(np.float64), 12).tolist() == reference(X.astype(np.float64), 12)
+    assert suggest(X.astype(np.float64), 12).tolist() == reference(
+        X.astype(np.float64), 12
+    )
 
 
 def test_with_a_model_it_conditions_on_the_labels_and_weights_by_the_margin():
     X, y = blobs(seed=1)
     labelled = [0, 1, 2, 3, 4]
-    clf = ImprintClassifier(generator="all", random_state=0).fit(X[labelled], y[labelled])
+    clf = ImprintClassifier(generator="all", random_state=0).fit(
+        X[labelled], y[labelled]
+    )
     P = np.sort(clf.predict_proba(X), axis=1)
     weights = (1 - (P[:, -1] - P[:, -2])) ** 2
     chosen = clf.suggest(X, 6)
@@ -74,24 +78,43 @@ def test_no_duplicate_of_a_chosen_or_labelled_row_is_chosen():
 @pytest.mark.parametrize("generator", ["all", "kmeans(k=20)", "kmedoids(k=20)"])
 def test_no_duplicate_of_a_row_that_was_labelled_several_times_is_chosen(generator):
     X, y = blobs(30)
-    model = ImprintClassifier(generator=generator).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    model = ImprintClassifier(generator=generator).fit(
+        np.repeat(X, 3, axis=0), np.repeat(y, 3)
+    )
     new = -np.eye(8, dtype=np.float32)[:4]
-    assert sorted(model.suggest(np.concatenate([X, new]), n=10).tolist()) == [30, 31, 32, 33]
+    assert sorted(model.suggest(np.concatenate([X, new]), n=10).tolist()) == [
+        30,
+        31,
+        32,
+        33,
+    ]
 
 
 def test_reasons_name_two_classes_or_distance():
     X, y = blobs()
     clf = ImprintClassifier().fit(X[:90], y[:90])
     between = X[0] / np.linalg.norm(X[0]) + X[1] / np.linalg.norm(X[1])
-    pool = np.vstack([X[90:], between[None], -np.ones((1, 8), np.float32)]).astype(np.float32)
-    reasons = dict(zip(clf.suggest(pool, len(pool)).tolist(), clf.suggest(pool, len(pool)).reasons))
+    pool = np.vstack([X[90:], between[None], -np.ones((1, 8), np.float32)]).astype(
+        np.float32
+    )
+    reasons = dict(
+        zip(clf.suggest(pool, len(pool)).tolist(), clf.suggest(pool, len(pool)).reasons)
+    )
     assert reasons[len(pool) - 1] == "far from what is known"
-    assert set(reasons.values()) <= {"far from what is known"} | {f"between {a} and {b}" for a in PARTS for b in PARTS}
+    assert set(reasons.values()) <= {"far from what is known"} | {
+        f"between {a} and {b}" for a in PARTS for b in PARTS
+    }
     assert any(reason.startswith("between") for reason in reasons.values())
     assert suggest(X, 2).reasons == ("far from what is known",) * 2
 
 
-@pytest.mark.parametrize("parts", [{"generator": "least_squares", "aggregator": "max"}, {"aggregator": "nearest(m=3)"}])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"generator": "least_squares", "aggregator": "max"},
+        {"aggregator": "nearest(m=3)"},
+    ],
+)
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_every_method_can_suggest(parts, calibrate):
     X, y = blobs()
@@ -128,7 +151,9 @@ def test_targets_and_candidates_may_differ(monkeypatch):
     chosen = pool.select(8, np.arange(1.0, 31), np.ones(80, bool), explained)
     expected = []
     for _ in range(8):
-        gain = (np.arange(1.0, 31)[:, None] * V[:30] ** 2).sum(0) / (V.diagonal() + NOISE)
+        gain = (np.arange(1.0, 31)[:, None] * V[:30] ** 2).sum(0) / (
+            V.diagonal() + NOISE
+        )
         gain[expected] = -np.inf
         best = int(gain.argmax())
         expected.append(best)
@@ -158,7 +183,10 @@ def test_unreadable_items_are_named_and_numbers_are_those_of_the_items(tmp_path)
         (lambda X: suggest(np.array([["a"]])), "rows of numbers (n, d)"),
         (lambda X: suggest(X[:0]), "rows of numbers (n, d)"),
         (lambda X: suggest(np.vstack([X[:2], X[:1] * np.nan])), "row 2 is not"),
-        (lambda X: ImprintClassifier().fit(X[:2], [0, 1]).suggest(X[:, :3]), "suggest(X_pool): "),
+        (
+            lambda X: ImprintClassifier().fit(X[:2], [0, 1]).suggest(X[:, :3]),
+            "suggest(X_pool): ",
+        ),
     ],
 )
 def test_wrong_calls_are_refused(call, rule):

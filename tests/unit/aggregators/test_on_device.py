@@ -31,7 +31,12 @@ def device(request, monkeypatch):
 def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel, "_is_exact", lambda *_: exact)
     monkeypatch.setattr("imprint.gaussian_process.scale.MAX_RESOLVED_PROXIES", 100)
-    parts = dict(generator="all", aggregator="kernel(centres=200)", calibrate=calibrate, random_state=0)
+    parts = dict(
+        generator="all",
+        aggregator="kernel(centres=200)",
+        calibrate=calibrate,
+        random_state=0,
+    )
     there, here = ImprintClassifier(**parts), ImprintClassifier(**parts)
     there.fit(torch.from_numpy(X).to(device), torch.from_numpy(Y).to(device))
     here.fit(X, Y)
@@ -39,8 +44,14 @@ def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_
     def same():
         scores = there.decision_function(torch.from_numpy(Q).to(device))
         assert str(scores.device).startswith(device)
-        np.testing.assert_allclose(scores.cpu(), here.decision_function(Q), atol=1e-4 if exact else 5e-3)
-        np.testing.assert_allclose(there.decision_function(Q), here.decision_function(Q), atol=1e-4 if exact else 5e-3)
+        np.testing.assert_allclose(
+            scores.cpu(), here.decision_function(Q), atol=1e-4 if exact else 5e-3
+        )
+        np.testing.assert_allclose(
+            there.decision_function(Q),
+            here.decision_function(Q),
+            atol=1e-4 if exact else 5e-3,
+        )
 
     same()
     if calibrate and exact:
@@ -55,7 +66,11 @@ def test_answers_are_those_of_arrays(device, calibrate, exact, monkeypatch, tmp_
     same()
     there.save(tmp_path / "model")
     back = ImprintClassifier.load(tmp_path / "model")
-    np.testing.assert_allclose(back.decision_function(Q), here.decision_function(Q), atol=1e-4 if exact else 5e-3)
+    np.testing.assert_allclose(
+        back.decision_function(Q),
+        here.decision_function(Q),
+        atol=1e-4 if exact else 5e-3,
+    )
 
 
 def test_limits_of_size_are_checked_before_the_computation(monkeypatch):
@@ -65,4 +80,9 @@ def test_limits_of_size_are_checked_before_the_computation(monkeypatch):
     rule = r"use fewer centres, such as kernel\(centres=90\), fewer proxies, or --recipe imprint2025\.$"
     with pytest.raises(ValueError, match=rule):
         model.fit(X, Y)
-    assert ImprintClassifier(generator="all", aggregator="kernel(centres=90)").fit(X, Y).score(X, Y) > 0.9
+    assert (
+        ImprintClassifier(generator="all", aggregator="kernel(centres=90)")
+        .fit(X, Y)
+        .score(X, Y)
+        > 0.9
+    )

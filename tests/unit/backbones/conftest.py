@@ -14,8 +14,12 @@ def torchvision():
             del sys.modules[name]
         library = torch.library.Library("torchvision", "DEF")
         for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            library.define(
+                f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+            )
         import torchvision
 
-        torchvision.operators_of_the_tests = library  # keep a reference for the lifetime of the module
+        torchvision.operators_of_the_tests = (
+            library  # keep a reference for the lifetime of the module
+        )
     return torchvision

@@ -10,7 +10,16 @@ import pytest
 from PIL import Image
 
 from imprint import backbones
-from imprint.backbones import Preprocess, Record, head, load, names, preprocess, record, stated_fingerprint
+from imprint.backbones import (
+    Preprocess,
+    Record,
+    head,
+    load,
+    names,
+    preprocess,
+    record,
+    stated_fingerprint,
+)
 from imprint.backbones.record import named
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
 
@@ -28,7 +37,9 @@ def test_reading_every_record_imports_nothing_heavy():
         "heavy = 'torch torchvision onnxruntime PIL timm safetensors tokenizers scipy sklearn'.split()\n"
         "print(sorted(set(heavy) & set(sys.modules)))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == "[]"
 
 
@@ -51,8 +62,21 @@ def test_a_record_has_all_required_fields(name):
     r = record(name)
     assert r.name == name
     assert r.modality == {"minilm": "text", "yamnet": "sound"}.get(name, "image")
-    assert all([r.source, r.licence, r.pretraining, r.reg, r.width, r.tokens or r.seconds or r.input_size])
-    assert name == "raw" or (r.sha256 and r.size and r.file and r.citation) or name == "tinynet"
+    assert all(
+        [
+            r.source,
+            r.licence,
+            r.pretraining,
+            r.reg,
+            r.width,
+            r.tokens or r.seconds or r.input_size,
+        ]
+    )
+    assert (
+        name == "raw"
+        or (r.sha256 and r.size and r.file and r.citation)
+        or name == "tinynet"
+    )
     assert name in ("raw", "minilm", "yamnet") or r.top1
     assert Record.from_json(json.loads(json.dumps(r.as_json()))) == r
 
@@ -63,16 +87,34 @@ def test_reg_of_least_squares_equals_the_papers():
 
 
 @pytest.mark.parametrize(
-    "spec", ["tinynett", "", "onnx", "onnx:", "keras:x", "raw:", "../secret", "../packs/a", "..", "/etc/x", 3, None]
+    "spec",
+    [
+        "tinynett",
+        "",
+        "onnx",
+        "onnx:",
+        "keras:x",
+        "raw:",
+        "../secret",
+        "../packs/a",
+        "..",
+        "/etc/x",
+        3,
+        None,
+    ],
 )
 def test_an_unknown_text_is_refused_with_the_list(spec):
-    with pytest.raises(ParameterError, match=r"Unknown backbone .*Known: .*raw, .*tinynet.*onnx:FILE"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown backbone .*Known: .*raw, .*tinynet.*onnx:FILE"
+    ):
         load(spec)
     with pytest.raises(ParameterError, match=r"Unknown backbone"):
         stated_fingerprint(spec)
 
 
-@pytest.mark.parametrize("name", ["../files/x", "../records/tinynet", "tinynet.json", ""])
+@pytest.mark.parametrize(
+    "name", ["../files/x", "../records/tinynet", "tinynet.json", ""]
+)
 def test_a_name_cannot_escape_the_folder_of_records(name):
     with pytest.raises(ParameterError, match=r"Unknown backbone"):
         named(name)
@@ -112,13 +154,22 @@ def test_an_unavailable_device_is_not_replaced_by_another(device):
         ({"size": (0, 4)}, "size must be two ints"),
         ({"size": (4, 4), "resize": 3}, "resize must be null or an int >="),
         ({"size": (4, 4), "crop": 0}, "crop must be null or a number in"),
-        ({"size": (4, 4), "crop": 0.5, "resize": 6}, "crop must be null or a number in"),
+        (
+            {"size": (4, 4), "crop": 0.5, "resize": 6},
+            "crop must be null or a number in",
+        ),
         ({"size": (4, 6), "crop": 0.5}, "with a square size"),
         ({"size": (4, 4), "filter": "cubic"}, "filter must be one of"),
         ({"size": (4, 4), "colour": "bgr"}, "colour must be one of"),
         ({"size": (4, 4), "divide": 0}, "divide must be"),
-        ({"size": (4, 4), "mean": (0.5,), "dtype": "float32"}, "mean must be null or 3 numbers"),
-        ({"size": (4, 4), "std": (1, 0, 1), "dtype": "float32"}, "std must be numbers > 0"),
+        (
+            {"size": (4, 4), "mean": (0.5,), "dtype": "float32"},
+            "mean must be null or 3 numbers",
+        ),
+        (
+            {"size": (4, 4), "std": (1, 0, 1), "dtype": "float32"},
+            "std must be numbers > 0",
+        ),
         ({"size": (4, 4), "divide": 255.0}, "dtype must be 'float32'"),
     ],
 )
@@ -146,13 +197,22 @@ def test_only_pictures_are_prepared(item):
 
 @pytest.mark.parametrize("name", ["nearest", "bilinear", "bicubic"])
 def test_a_grey_picture_is_prepared_as_its_rgb_copy(rng, name):
-    rule, grey = Preprocess(size=(20, 24), filter=name), rng.integers(0, 256, (33, 17), dtype=np.uint8)
-    want = np.asarray(Image.fromarray(grey).convert("RGB").resize((24, 20), Image.Resampling[name.upper()]))
+    rule, grey = (
+        Preprocess(size=(20, 24), filter=name),
+        rng.integers(0, 256, (33, 17), dtype=np.uint8),
+    )
+    want = np.asarray(
+        Image.fromarray(grey)
+        .convert("RGB")
+        .resize((24, 20), Image.Resampling[name.upper()])
+    )
     assert np.array_equal(rule.picture(grey), want)
     assert np.array_equal(rule.picture(np.stack([grey] * 3, -1)), want)
 
 
-@pytest.mark.parametrize("shape", [(375, 500, 3), (641, 96, 3), (32, 32), (1, 1), (7, 300)])
+@pytest.mark.parametrize(
+    "shape", [(375, 500, 3), (641, 96, 3), (32, 32), (1, 1), (7, 300)]
+)
 def test_a_crop_keeps_the_middle_of_the_shorter_side(shape):
     picture = np.zeros(shape, np.uint8)
     side = max(1, int(0.875 * min(shape[:2])))
@@ -169,8 +229,16 @@ def test_a_crop_keeps_the_middle_of_the_shorter_side(shape):
 def test_normalising_pixels_is_the_stated_arithmetic_to_the_bit(rng):
     batch = rng.integers(0, 256, (3, 5, 5, 3), dtype=np.uint8)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-    values = {"size": (5, 5), "dtype": "float32", "divide": 255.0, "mean": mean, "std": std}
-    want = (batch.astype(np.float32) / np.float32(255) - np.float32(mean)) / np.float32(std)
+    values = {
+        "size": (5, 5),
+        "dtype": "float32",
+        "divide": 255.0,
+        "mean": mean,
+        "std": std,
+    }
+    want = (batch.astype(np.float32) / np.float32(255) - np.float32(mean)) / np.float32(
+        std
+    )
     assert np.array_equal(Preprocess(**values).arrange(batch), want)
     planes = Preprocess(**values, layout="NCHW").arrange(batch)
     assert np.array_equal(planes, want.transpose(0, 3, 1, 2))
@@ -180,26 +248,38 @@ def test_normalising_pixels_is_the_stated_arithmetic_to_the_bit(rng):
 def test_preparing_does_not_change_the_picture_and_accepts_views(rng):
     big = rng.integers(0, 256, (40, 60, 3), dtype=np.uint8)
     copy, rule = big.copy(), Preprocess(size=(8, 8))
-    assert np.array_equal(rule.picture(big[::2, ::3]), rule.picture(np.ascontiguousarray(big[::2, ::3])))
+    assert np.array_equal(
+        rule.picture(big[::2, ::3]), rule.picture(np.ascontiguousarray(big[::2, ::3]))
+    )
     assert np.array_equal(big, copy)
 
 
 def test_raw_is_the_pixels_of_a_28_x_28_picture(rng):
     picture, raw = rng.integers(0, 256, (28, 28), dtype=np.uint8), load("raw")
-    assert np.array_equal(raw.embed(raw.prepare(picture)[None])[0], picture.ravel() / np.float32(255))
+    assert np.array_equal(
+        raw.embed(raw.prepare(picture)[None])[0], picture.ravel() / np.float32(255)
+    )
     assert raw.embed(raw.prepare(picture)[None]).dtype == np.float32
 
 
 def test_raw_makes_colours_grey_before_it_resizes(rng):
     picture, raw = rng.integers(0, 256, (50, 31, 3), dtype=np.uint8), load("raw")
-    want = Image.fromarray(picture).convert("L").resize((28, 28), Image.Resampling.BILINEAR)
+    want = (
+        Image.fromarray(picture)
+        .convert("L")
+        .resize((28, 28), Image.Resampling.BILINEAR)
+    )
     assert np.array_equal(raw.prepare(picture)[..., 0], np.asarray(want))
 
 
 def test_the_heads_have_named_classes():
     h, large = head("tinynet"), head("efficientnet_lite0")
     assert large.weights.shape == (1000, 1280)
-    assert (len(set(large.ids)), len(large.names), large.names[0]) == (1000, 1000, "tench")
+    assert (len(set(large.ids)), len(large.names), large.names[0]) == (
+        1000,
+        1000,
+        "tench",
+    )
     assert h.weights.shape == (200, 512)
     assert h.bias.shape == (200,)
     assert len(set(h.names)) == len(set(h.ids)) == 200
@@ -214,7 +294,10 @@ def test_the_public_names():
 
 @pytest.mark.parametrize("prefix", ["onnx", "tflite"])
 def test_a_missing_model_file_says_where_it_should_be(tmp_path, prefix):
-    with pytest.raises(FileError, match=rf"{prefix}:.*m\.{prefix}: there is no such file; put the model there"):
+    with pytest.raises(
+        FileError,
+        match=rf"{prefix}:.*m\.{prefix}: there is no such file; put the model there",
+    ):
         load(f"{prefix}:{tmp_path}/m.{prefix}")
 
 
@@ -233,9 +316,16 @@ RULES = [
 
 
 @pytest.mark.parametrize("values", RULES, ids=str)
-@pytest.mark.parametrize("shape", [(30, 700, 3), (900, 20, 3), (300, 200), (5, 5, 3)], ids=str)
-def test_resizing_in_bounded_steps_equals_direct_resizing(rng, monkeypatch, values, shape):
-    picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # filters clip no value
+@pytest.mark.parametrize(
+    "shape", [(30, 700, 3), (900, 20, 3), (300, 200), (5, 5, 3)], ids=str
+)
+def test_resizing_in_bounded_steps_equals_direct_resizing(
+    rng, monkeypatch, values, shape
+):
+    picture, rule = (
+        rng.integers(90, 160, shape, dtype=np.uint8),
+        Preprocess(**values),
+    )  # filters clip no value
     direct = rule.picture(picture).astype(int)
     monkeypatch.setattr(preprocess, "MAX_INTERMEDIATE_PIXELS", 0)
     assert np.abs(rule.picture(picture) - direct).max() <= 2  # both steps round
@@ -256,13 +346,21 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="memory is counted in kilobytes on Linux"
+)
 def test_a_thin_picture_costs_little_memory():
-    out = subprocess.run([sys.executable, "-c", THIN], capture_output=True, text=True, check=True)
-    assert int(out.stdout) < 900_000  # kB: the pictures themselves are 200 MB, and 267 MB inside Pillow
+    out = subprocess.run(
+        [sys.executable, "-c", THIN], capture_output=True, text=True, check=True
+    )
+    assert (
+        int(out.stdout) < 900_000
+    )  # kB: the pictures themselves are 200 MB, and 267 MB inside Pillow
 
 
 def test_a_picture_with_an_extremely_long_side_is_unreadable():
     for shape in ((1 << 18) + 1, 1, 3), (1, (1 << 18) + 1):
-        with pytest.raises(UnreadableInput, match=r"262,145.* pixels; the limit of a side is 262,144"):
+        with pytest.raises(
+            UnreadableInput, match=r"262,145.* pixels; the limit of a side is 262,144"
+        ):
             Preprocess(size=(28, 28)).picture(np.zeros(shape, np.uint8))

@@ -10,11 +10,25 @@ from imprint.backbones import backbone, names
 from imprint.cli import terminal
 from imprint.cli.commands import list as listing
 
-WANTED = {"name", "modality", "width", "input", "size", "top1", "licence", "installed", "needs", "download", "default"}
+WANTED = {
+    "name",
+    "modality",
+    "width",
+    "input",
+    "size",
+    "top1",
+    "licence",
+    "installed",
+    "needs",
+    "download",
+    "default",
+}
 
 
 def run(*words, code="import sys; from imprint.cli import main; main(sys.argv[1:])"):
-    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
 
 
 def test_programs_get_every_backbone_with_what_the_table_shows():
@@ -24,7 +38,11 @@ def test_programs_get_every_backbone_with_what_the_table_shows():
     by_name = {o["name"]: o for o in objects}
     assert by_name["minilm"]["input"] == "128 tokens"
     assert by_name["resnet18"]["download"].startswith("https://")
-    assert [n for n in by_name if by_name[n]["default"]] == ["efficientnet_lite0", "minilm", "yamnet"]
+    assert [n for n in by_name if by_name[n]["default"]] == [
+        "efficientnet_lite0",
+        "minilm",
+        "yamnet",
+    ]
 
 
 def test_listing_imports_nothing_heavy():

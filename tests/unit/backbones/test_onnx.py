@@ -14,7 +14,9 @@ from imprint.backbones.record import RECORDS
 from imprint.core.errors import FileError, ParameterError
 
 TINYNET = RECORDS.parent / "weights/tinynet.onnx"
-ONE_BY_ONE = Path(__file__).parents[1] / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
+ONE_BY_ONE = (
+    Path(__file__).parents[1] / "fixtures/mean_of_one.onnx"
+)  # float NCHW (1, 3, 4, 4), mean over pixels
 SIDECAR = {"width": 512, "layer": "embedding", "preprocess": {"size": 64}}
 
 
@@ -31,7 +33,9 @@ def pictures():
 def sidecar(folder, content, source=TINYNET):
     """Copy a model and write a record next to it; return the specification that loads it."""
     shutil.copy(source, folder / "m.onnx")
-    (folder / "m.onnx.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    (folder / "m.onnx.json").write_text(
+        content if isinstance(content, str) else json.dumps(content)
+    )
     return f"onnx:{folder}/m.onnx"
 
 
@@ -68,14 +72,21 @@ def test_a_batch_may_be_a_view(tinynet, pictures):
 def test_one_thread_or_two_agree(pictures, tinynet):
     two = load("tinynet", threads=2)
     np.testing.assert_allclose(
-        two.embed(batch(two, pictures)), tinynet.embed(batch(two, pictures)), rtol=1e-4, atol=1e-5
+        two.embed(batch(two, pictures)),
+        tinynet.embed(batch(two, pictures)),
+        rtol=1e-4,
+        atol=1e-5,
     )
     assert two.fingerprint == tinynet.fingerprint
 
 
-def test_tinynet_in_a_file_is_known_by_its_checksum_or_by_its_record(tmp_path, tinynet, pictures):
+def test_tinynet_in_a_file_is_known_by_its_checksum_or_by_its_record(
+    tmp_path, tinynet, pictures
+):
     mine = load(sidecar(tmp_path, SIDECAR), threads=1)
-    assert np.array_equal(mine.embed(batch(mine, pictures)), tinynet.embed(batch(tinynet, pictures)))
+    assert np.array_equal(
+        mine.embed(batch(mine, pictures)), tinynet.embed(batch(tinynet, pictures))
+    )
     assert mine.fingerprint == tinynet.fingerprint
     assert mine.record.name == "m"
 
@@ -92,7 +103,9 @@ def test_a_model_of_fixed_batch_one_runs_row_by_row(tmp_path, pictures):
     np.testing.assert_allclose(mean.embed(x), x.mean((1, 2)) / 255, rtol=1e-5)
 
 
-def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(tmp_path, monkeypatch, pictures):
+def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(
+    tmp_path, monkeypatch, pictures
+):
     sidecar(tmp_path, SIDECAR)
     monkeypatch.chdir(tmp_path)
     before = load("onnx:m.onnx", threads=1)
@@ -100,7 +113,9 @@ def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(tmp_path, 
     monkeypatch.chdir("/")
     after = pickle.loads(pickled)
     assert after.fingerprint == before.fingerprint
-    assert np.array_equal(after.embed(batch(after, pictures)), before.embed(batch(before, pictures)))
+    assert np.array_equal(
+        after.embed(batch(after, pictures)), before.embed(batch(before, pictures))
+    )
 
 
 def test_a_known_file_is_not_recognised_under_another_prefix(tmp_path):
@@ -111,7 +126,10 @@ def test_a_known_file_is_not_recognised_under_another_prefix(tmp_path):
 
 def test_a_file_without_record_says_what_to_write_and_where(tmp_path):
     shutil.copy(ONE_BY_ONE, tmp_path / "m.onnx")
-    with pytest.raises(FileError, match=r'm\.onnx has no record: write .*m\.onnx\.json, such as \{"width"'):
+    with pytest.raises(
+        FileError,
+        match=r'm\.onnx has no record: write .*m\.onnx\.json, such as \{"width"',
+    ):
         load(f"onnx:{tmp_path}/m.onnx")
 
 
@@ -143,25 +161,38 @@ def test_a_bad_record_is_refused_in_one_sentence(tmp_path, content, message):
 
 
 def test_a_layer_that_does_not_exist_gets_the_list(tmp_path):
-    with pytest.raises(ParameterError, match=r"Unknown layer 'embeding'. Did you mean 'embedding'"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown layer 'embeding'. Did you mean 'embedding'"
+    ):
         load(sidecar(tmp_path, SIDECAR | {"layer": "embeding"}))
 
 
 @pytest.mark.parametrize(
-    "rule", [{"size": 32}, {"size": 64, "dtype": "float32"}, {"size": 64, "layout": "NCHW"}], ids=str
+    "rule",
+    [{"size": 32}, {"size": 64, "dtype": "float32"}, {"size": 64, "layout": "NCHW"}],
+    ids=str,
 )
 def test_a_record_that_does_not_fit_the_input_is_refused(tmp_path, rule):
-    with pytest.raises(ParameterError, match=r"feeds it tensor\(.*but its input is tensor\(uint8\) \['n', 64, 64, 3\]"):
+    with pytest.raises(
+        ParameterError,
+        match=r"feeds it tensor\(.*but its input is tensor\(uint8\) \['n', 64, 64, 3\]",
+    ):
         load(sidecar(tmp_path, SIDECAR | {"preprocess": rule}))
 
 
 def test_a_width_that_the_layer_does_not_have_is_refused(tmp_path, pictures):
     b = load(sidecar(tmp_path, SIDECAR | {"width": 511}))
-    with pytest.raises(ParameterError, match="gives 512 numbers; its record says width 511"):
+    with pytest.raises(
+        ParameterError, match="gives 512 numbers; its record says width 511"
+    ):
         b.embed(batch(b, pictures))
 
 
-@pytest.mark.parametrize("content", [b"", b"not a model", TINYNET.read_bytes()[:3000]], ids=["empty", "text", "cut"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a model", TINYNET.read_bytes()[:3000]],
+    ids=["empty", "text", "cut"],
+)
 def test_a_damaged_file_is_refused(tmp_path, content):
     spec = sidecar(tmp_path, SIDECAR)
     (tmp_path / "m.onnx").write_bytes(content)
@@ -170,7 +201,9 @@ def test_a_damaged_file_is_refused(tmp_path, content):
 
 
 def test_cuda_is_not_replaced_by_cpu():
-    with pytest.raises(ParameterError, match=r"load\('tinynet', device='cuda'\): .*onnxruntime-gpu"):
+    with pytest.raises(
+        ParameterError, match=r"load\('tinynet', device='cuda'\): .*onnxruntime-gpu"
+    ):
         load("tinynet", device="cuda")
 
 
@@ -207,15 +240,23 @@ def external_model(folder, location, where):
         branch = helper.make_graph([constant], "branch", [], [output])
         true = helper.make_tensor("c", onnx.TensorProto.BOOL, [], [True])
         nodes = [helper.make_node("Constant", [], ["c"], value=true)]
-        nodes += [helper.make_node("If", ["c"], ["w"], then_branch=branch, else_branch=branch)]
+        nodes += [
+            helper.make_node("If", ["c"], ["w"], then_branch=branch, else_branch=branch)
+        ]
     elif where == "function":
-        functions = [helper.make_function("own", "Weights", [], ["w"], [constant], opsets[:1])]
+        functions = [
+            helper.make_function("own", "Weights", [], ["w"], [constant], opsets[:1])
+        ]
         nodes = [helper.make_node("Weights", [], ["w"], domain="own")]
     else:
         nodes = [constant]
     nodes.append(helper.make_node("Add", ["x", "w"], ["y"]))
-    graph = helper.make_graph(nodes, "g", [x], [y], initialisers, sparse_initializer=sparse)
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=functions)
+    graph = helper.make_graph(
+        nodes, "g", [x], [y], initialisers, sparse_initializer=sparse
+    )
+    model = helper.make_model(
+        graph, opset_imports=opsets, ir_version=8, functions=functions
+    )
     (folder / "m.onnx").write_bytes(model.SerializeToString())
     (folder / "m.onnx.json").write_text(json.dumps({"width": 48, "preprocess": RULE}))
     return f"onnx:{folder}/m.onnx"
@@ -224,15 +265,23 @@ def external_model(folder, location, where):
 RULE = {"size": 4, "layout": "NCHW", "dtype": "float32"}
 
 
-@pytest.mark.parametrize("where", ["initialiser", "sparse values", "sparse indices", "node", "subgraph", "function"])
+@pytest.mark.parametrize(
+    "where",
+    ["initialiser", "sparse values", "sparse indices", "node", "subgraph", "function"],
+)
 def test_weights_in_another_file_are_refused(tmp_path, monkeypatch, where):
     """The fingerprint covers only the model file, so different external weights would have the same fingerprint."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.bin").write_bytes(bytes(8))
     for location in ("w.bin", "../w.bin", str(tmp_path / "w.bin")):
-        with pytest.raises(FileError, match=r"m keeps its weights in another file \(external data\), which its finger"):
+        with pytest.raises(
+            FileError,
+            match=r"m keeps its weights in another file \(external data\), which its finger",
+        ):
             load(external_model(tmp_path, location, where))
-    with pytest.raises(FileError, match="m is not a model ONNX Runtime can run: "):  # external data at a memory address
+    with pytest.raises(
+        FileError, match="m is not a model ONNX Runtime can run: "
+    ):  # external data at a memory address
         load(external_model(tmp_path, "*/_ORT_MEM_ADDR_/*", where))
 
 
@@ -242,4 +291,9 @@ def test_a_tensor_called_location_is_not_external_data(tmp_path):
     model.graph.doc_string = "location"
     model.metadata_props.add(key="location", value="w.bin")
     onnx.save(model, tmp_path / "a.onnx")
-    assert load(sidecar(tmp_path, {"width": 3, "preprocess": RULE}, tmp_path / "a.onnx")).width == 3
+    assert (
+        load(
+            sidecar(tmp_path, {"width": 3, "preprocess": RULE}, tmp_path / "a.onnx")
+        ).width
+        == 3
+    )

@@ -27,7 +27,11 @@ def minilm():
 
 def test_texts_of_similar_meaning_have_similar_embeddings(minilm):
     out = minilm.embed([minilm.prepare(t) for t in TEXTS])
-    assert (minilm.modality, out.shape, out.dtype) == ("text", (len(TEXTS), 384), np.dtype(np.float32))
+    assert (minilm.modality, out.shape, out.dtype) == (
+        "text",
+        (len(TEXTS), 384),
+        np.dtype(np.float32),
+    )
     assert np.isfinite(out).all()
     unit = out / np.linalg.norm(out, axis=1, keepdims=True)
     assert unit[0] @ unit[1] > 0.6 > 0.3 > unit[0] @ unit[2]
@@ -51,12 +55,17 @@ def test_only_whole_batches_of_one_length_reach_the_network(minilm, monkeypatch)
 
 def test_tokens_beyond_the_limit_are_cut_off(minilm):
     long = "word " * 126
-    assert np.array_equal(minilm.embed([long])[0], minilm.embed([long + "other words"])[0])
-    assert not np.array_equal(minilm.embed([long])[0], minilm.embed(["other " + long])[0])
+    assert np.array_equal(
+        minilm.embed([long])[0], minilm.embed([long + "other words"])[0]
+    )
+    assert not np.array_equal(
+        minilm.embed([long])[0], minilm.embed(["other " + long])[0]
+    )
 
 
 @pytest.mark.parametrize(
-    ("item", "rule"), [(b"bytes", "must be a str"), (3, "must be a str"), ("\ud800", "surrogates")]
+    ("item", "rule"),
+    [(b"bytes", "must be a str"), (3, "must be a str"), ("\ud800", "surrogates")],
 )
 def test_only_texts_are_prepared(minilm, item, rule):
     with pytest.raises(ParameterError, match=rule):
@@ -72,9 +81,15 @@ def test_a_backbone_states_its_device(monkeypatch):
     """The Ray engine requests a GPU for a backbone that is not on the CPU."""
     from imprint.backbones.adapters import sentence, text
 
-    monkeypatch.setattr(text, "session", lambda name, content, device, threads: session(name, content, "cpu", threads))
+    monkeypatch.setattr(
+        text,
+        "session",
+        lambda name, content, device, threads: session(name, content, "cpu", threads),
+    )
     assert (load("minilm", "cuda").device, load("minilm").device) == ("cuda", "cpu")
     words = SimpleNamespace(get_vocab=dict)
-    model = SimpleNamespace(tokenizer=words, max_seq_length=8, state_dict=dict, eval=lambda: None)
+    model = SimpleNamespace(
+        tokenizer=words, max_seq_length=8, state_dict=dict, eval=lambda: None
+    )
     record = Record(name="sentence:x", adapter="sentence", modality="text", width=4)
     assert sentence.SentenceBackbone(record, model, "cuda:0", None).device == "cuda:0"

@@ -56,13 +56,23 @@ def network(input_type=schema.TensorType.UINT8):
         tensor("net/flat", [1, 3], kind=input_type),
     ]
     graph.inputs, graph.outputs = [0], [3]
-    pool, reshape = schema.BuiltinOptions.Pool2DOptions, schema.BuiltinOptions.ReshapeOptions
+    pool, reshape = (
+        schema.BuiltinOptions.Pool2DOptions,
+        schema.BuiltinOptions.ReshapeOptions,
+    )
     graph.operators = [
         operator(0, [0], [1], pool, pooling()),
         operator(1, [1, 2], [3], reshape, schema.ReshapeOptionsT()),
     ]
-    model.version, model.subgraphs, model.buffers = 3, [graph], [schema.BufferT(), shape]
-    model.operatorCodes = [code(schema.BuiltinOperator.AVERAGE_POOL_2D), code(schema.BuiltinOperator.RESHAPE)]
+    model.version, model.subgraphs, model.buffers = (
+        3,
+        [graph],
+        [schema.BufferT(), shape],
+    )
+    model.operatorCodes = [
+        code(schema.BuiltinOperator.AVERAGE_POOL_2D),
+        code(schema.BuiltinOperator.RESHAPE),
+    ]
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
@@ -86,7 +96,9 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
     assert out.dtype == np.float32
     assert np.abs(out - want).max() <= SCALE  # the runtime rounds halves differently
     assert np.array_equal(out % SCALE, np.zeros_like(out))
-    assert np.array_equal(np.concatenate([b.embed(batch[i : i + 2]) for i in (0, 2, 4)]), out)
+    assert np.array_equal(
+        np.concatenate([b.embed(batch[i : i + 2]) for i in (0, 2, 4)]), out
+    )
 
 
 def test_layers_after_the_embedding_are_removed(tmp_path):
@@ -103,17 +115,24 @@ def test_without_a_layer_the_output_is_the_embedding(tmp_path, batch):
 
 def test_an_unknown_layer_gets_the_list(tmp_path):
     with pytest.raises(
-        ParameterError, match=r"Unknown layer 'net/pol'. Did you mean 'net/pool'\? Known: net/pool, net/flat"
+        ParameterError,
+        match=r"Unknown layer 'net/pol'. Did you mean 'net/pool'\? Known: net/pool, net/flat",
     ):
         load(write(tmp_path, layer="net/pol"))
 
 
 def test_another_input_type_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="feeds it uint8, but its inputs are: int8"):
+    with pytest.raises(
+        ParameterError, match="feeds it uint8, but its inputs are: int8"
+    ):
         load(write(tmp_path, network(schema.TensorType.INT8)))
 
 
-@pytest.mark.parametrize("content", [b"", b"not a model at all", network()[:200]], ids=["empty", "text", "cut"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a model at all", network()[:200]],
+    ids=["empty", "text", "cut"],
+)
 @pytest.mark.parametrize("layer", ["net/pool", None])
 def test_a_damaged_file_is_refused(tmp_path, content, layer):
     with pytest.raises(FileError, match=r"m is not a (TFLite )?model"):
@@ -128,6 +147,7 @@ def test_cuda_is_refused(tmp_path):
 def test_without_litert_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.schema_py_generated", None)
     with pytest.raises(
-        MissingExtraError, match=r"^m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$"
+        MissingExtraError,
+        match=r"^m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$",
     ):
         load(write(tmp_path))

@@ -21,17 +21,31 @@ def tokenizer(folder, transformers):
     from transformers.models.clip import CLIPTokenizerFast
 
     letters = [chr(c) for c in range(33, 127)]
-    words = [*letters, *(f"{c}</w>" for c in letters), "<|startoftext|>", "<|endoftext|>"]
-    (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
+    words = [
+        *letters,
+        *(f"{c}</w>" for c in letters),
+        "<|startoftext|>",
+        "<|endoftext|>",
+    ]
+    (folder / "vocab.json").write_text(
+        json.dumps({word: i for i, word in enumerate(words)})
+    )
     (folder / "merges.txt").write_text("#version: 0.2\n")
-    return CLIPTokenizerFast(str(folder / "vocab.json"), str(folder / "merges.txt")), len(words)
+    return CLIPTokenizerFast(
+        str(folder / "vocab.json"), str(folder / "merges.txt")
+    ), len(words)
 
 
 def clip_folder(folder):
     transformers = pytest.importorskip("transformers")
     folder.mkdir()
     words, n = tokenizer(folder, transformers)
-    layers = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    layers = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     config = transformers.CLIPConfig(
         text_config={
             **layers,
@@ -46,7 +60,10 @@ def clip_folder(folder):
     torch.manual_seed(0)
     transformers.CLIPModel(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    sizes = {"size": {"shortest_edge": SIZE}, "crop_size": {"height": SIZE, "width": SIZE}}
+    sizes = {
+        "size": {"shortest_edge": SIZE},
+        "crop_size": {"height": SIZE, "width": SIZE},
+    }
     transformers.CLIPImageProcessor(**sizes).save_pretrained(folder)
     return f"clip:{folder}"
 
@@ -55,15 +72,27 @@ def siglip_folder(folder):
     transformers = pytest.importorskip("transformers")
     folder.mkdir()
     words, n = tokenizer(folder, transformers)
-    layers = {"hidden_size": WIDTH, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    layers = {
+        "hidden_size": WIDTH,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     config = transformers.SiglipConfig(
-        text_config={**layers, "vocab_size": n, "max_position_embeddings": 64, "projection_size": WIDTH},
+        text_config={
+            **layers,
+            "vocab_size": n,
+            "max_position_embeddings": 64,
+            "projection_size": WIDTH,
+        },
         vision_config={**layers, "image_size": SIZE, "patch_size": 16},
     )
     torch.manual_seed(0)
     transformers.SiglipModel(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    transformers.SiglipImageProcessor(size={"height": SIZE, "width": SIZE}).save_pretrained(folder)
+    transformers.SiglipImageProcessor(
+        size={"height": SIZE, "width": SIZE}
+    ).save_pretrained(folder)
     return f"clip:{folder}"
 
 
@@ -72,8 +101,20 @@ def open_clip_folder(folder):
     folder.mkdir()
     config = {
         "embed_dim": WIDTH,
-        "vision_cfg": {"image_size": SIZE, "layers": 1, "width": 64, "head_width": 32, "patch_size": 16},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
+        "vision_cfg": {
+            "image_size": SIZE,
+            "layers": 1,
+            "width": 64,
+            "head_width": 32,
+            "patch_size": 16,
+        },
+        "text_cfg": {
+            "context_length": 77,
+            "vocab_size": 49408,
+            "width": 32,
+            "heads": 2,
+            "layers": 1,
+        },
     }
     rule = {
         "mean": [0.48, 0.46, 0.41],
@@ -83,7 +124,9 @@ def open_clip_folder(folder):
     }
     torch.manual_seed(0)
     model = package.CLIP(**config)
-    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": rule}))
+    (folder / "open_clip_config.json").write_text(
+        json.dumps({"model_cfg": config, "preprocess_cfg": rule})
+    )
     torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
     return f"open_clip:{folder}"
 
@@ -126,12 +169,16 @@ def test_a_name_is_the_mean_of_its_templates(spec, monkeypatch):
     np.testing.assert_allclose(together, np.mean(alone, axis=0), atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # of the image processor
+@pytest.mark.filterwarnings(
+    "ignore:The given NumPy array is not writable"
+)  # of the image processor
 def test_rows_are_those_of_the_library_itself(spec):
     prefix, _, folder = spec.partition(":")
     rng = np.random.default_rng(0)
     picture = np.asarray(
-        Image.fromarray(rng.integers(0, 255, (6, 5, 3), np.uint8)).resize((50, 60), Image.Resampling.BICUBIC)
+        Image.fromarray(rng.integers(0, 255, (6, 5, 3), np.uint8)).resize(
+            (50, 60), Image.Resampling.BICUBIC
+        )
     )
     if prefix == "open_clip":
         package = pytest.importorskip("open_clip")
@@ -139,11 +186,18 @@ def test_rows_are_those_of_the_library_itself(spec):
         expected = model.eval().encode_image(prepare(Image.fromarray(picture))[None])
     else:
         transformers = pytest.importorskip("transformers")
-        pixels = transformers.AutoImageProcessor.from_pretrained(folder)(images=picture, return_tensors="pt")
-        output = transformers.AutoModel.from_pretrained(folder).get_image_features(**pixels)
+        pixels = transformers.AutoImageProcessor.from_pretrained(folder)(
+            images=picture, return_tensors="pt"
+        )
+        output = transformers.AutoModel.from_pretrained(folder).get_image_features(
+            **pixels
+        )
         expected = getattr(output, "pooler_output", output)
     backbone = load(spec, threads=1)
-    row, expected = backbone.embed(backbone.prepare(picture)[None])[0], expected.detach().numpy()[0]
+    row, expected = (
+        backbone.embed(backbone.prepare(picture)[None])[0],
+        expected.detach().numpy()[0],
+    )
     assert row @ expected / np.linalg.norm(row) / np.linalg.norm(expected) > 0.9999
 
 
@@ -161,7 +215,9 @@ def test_a_model_can_be_loaded_for_another_device(spec, monkeypatch):
         monkeypatch.setattr(module, "check_device", lambda name, device: None)
     backbone = load(spec, device="meta")
     assert (backbone.device, backbone.width) == ("meta", WIDTH)
-    assert {weights.device.type for weights in backbone._module.parameters()} == {"meta"}
+    assert {weights.device.type for weights in backbone._module.parameters()} == {
+        "meta"
+    }
 
 
 def test_a_model_from_class_names_alone_reads_pictures(spec, tmp_path):
@@ -178,14 +234,25 @@ def test_a_model_from_class_names_alone_reads_pictures(spec, tmp_path):
 
 def test_missing_models_are_refused_in_one_sentence(torchvision, tmp_path):
     package = pytest.importorskip("open_clip", reason="open_clip is not installed")
-    with pytest.raises(ParameterError, match=r"Unknown open_clip model 'ViT-B-3'\. Did you mean 'ViT-B-32'"):
+    with pytest.raises(
+        ParameterError,
+        match=r"Unknown open_clip model 'ViT-B-3'\. Did you mean 'ViT-B-32'",
+    ):
         load("open_clip:ViT-B-3/openai")
-    with pytest.raises(ParameterError, match=r"name the weights, open_clip:ViT-B-32/WEIGHTS; there are: openai"):
+    with pytest.raises(
+        ParameterError,
+        match=r"name the weights, open_clip:ViT-B-32/WEIGHTS; there are: openai",
+    ):
         load("open_clip:ViT-B-32")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match=r"open_clip:.*empty could not be created .*write open_clip:FOLDER"):
+    with pytest.raises(
+        FileError,
+        match=r"open_clip:.*empty could not be created .*write open_clip:FOLDER",
+    ):
         load(f"open_clip:{tmp_path / 'empty'}")
-    with pytest.raises(FileError, match=r"clip:.*empty could not be created .*write clip:FOLDER"):
+    with pytest.raises(
+        FileError, match=r"clip:.*empty could not be created .*write clip:FOLDER"
+    ):
         load(f"clip:{tmp_path / 'empty'}")
     assert package.list_models()
 
@@ -193,14 +260,21 @@ def test_missing_models_are_refused_in_one_sentence(torchvision, tmp_path):
 def test_a_model_with_one_tower_is_refused(torchvision, tmp_path):
     transformers = pytest.importorskip("transformers")
     clip_folder(tmp_path / "bert")
-    config = transformers.BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    config = transformers.BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    )
     transformers.BertModel(config).save_pretrained(tmp_path / "bert")
-    with pytest.raises(ParameterError, match="is a BertModel, without a tower for pictures and one for texts"):
+    with pytest.raises(
+        ParameterError,
+        match="is a BertModel, without a tower for pictures and one for texts",
+    ):
         load(f"clip:{tmp_path / 'bert'}")
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):
     for module, prefix in (("open_clip", "open_clip"), ("transformers", "clip")):
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'weight-imprinting\[clip\]'"):
+        with pytest.raises(
+            MissingExtraError, match=r"pip install 'weight-imprinting\[clip\]'"
+        ):
             load(f"{prefix}:a/b")

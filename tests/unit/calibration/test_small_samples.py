@@ -29,7 +29,10 @@ def test_rows_that_are_added_again_do_not_raise_the_expected_accuracy():
     assert held.count_known(X[300:400], Y[300:400]) == 0
     again = model.partial_fit(X[:300], Y[:300])
     assert again.expected_accuracy_ <= before + 0.005
-    assert all(len(rows.digests) == len(held.held[label].digests) for label, rows in again.head_.folds.held.items())
+    assert all(
+        len(rows.digests) == len(held.held[label].digests)
+        for label, rows in again.head_.folds.held.items()
+    )
 
 
 def test_duplicates_are_recognised_in_classes_with_more_rows_than_are_stored():
@@ -43,7 +46,9 @@ def sentences(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    return [str(w.message) for w in caught if issubclass(w.category, SmallSampleWarning)]
+    return [
+        str(w.message) for w in caught if issubclass(w.category, SmallSampleWarning)
+    ]
 
 
 def test_too_few_rows_give_a_warning_with_advice():
@@ -51,14 +56,20 @@ def test_too_few_rows_give_a_warning_with_advice():
     model = ImprintClassifier(calibrate=True)
     first, *_ = sentences(lambda: model.fit(X[nine], Y[nine]))
     assert first.startswith("With 9 rows the smallest p-value of known is 0.10")
-    assert first.endswith("so nothing is refused below 0.05: add rows, or refuse below 0.11.")
+    assert first.endswith(
+        "so nothing is refused below 0.05: add rows, or refuse below 0.11."
+    )
     assert sentences(lambda: model.known(X[:1])) == [first]
     assert not sentences(lambda: ImprintClassifier().fit(X[nine], Y[nine]))
-    assert not sentences(lambda: ImprintClassifier(calibrate=True).fit(X[:300], Y[:300]).known(X[:1]))
+    assert not sentences(
+        lambda: ImprintClassifier(calibrate=True).fit(X[:300], Y[:300]).known(X[:1])
+    )
 
 
 def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
-    pictures = list(np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8))
+    pictures = list(
+        np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8)
+    )
     model = Imprinter("raw")
     first, *_ = sentences(lambda: model.fit(pictures, ["a"] * 5 + ["b"] * 4))
     assert first.startswith("With 9 pictures the smallest p-value of known is 0.10")
@@ -68,14 +79,32 @@ def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
 @pytest.mark.parametrize(
     ("rows", "labels", "says"),
     [
-        (range(30), [0] * 30, "With one class the accuracy cannot be estimated: add a second class."),
-        (range(30), range(30), "Too few rows: with one per class, the accuracy cannot be estimated; add rows."),
-        (range(30), [0] * 15 + [1] * 14 + [2], "Too few rows: 2 has only one and cannot be assessed; add rows."),
-        (range(30), [0] * 15 + [1] * 12 + [2] * 3, "2 has 3 rows, and folds leave out up to half of them"),
+        (
+            range(30),
+            [0] * 30,
+            "With one class the accuracy cannot be estimated: add a second class.",
+        ),
+        (
+            range(30),
+            range(30),
+            "Too few rows: with one per class, the accuracy cannot be estimated; add rows.",
+        ),
+        (
+            range(30),
+            [0] * 15 + [1] * 14 + [2],
+            "Too few rows: 2 has only one and cannot be assessed; add rows.",
+        ),
+        (
+            range(30),
+            [0] * 15 + [1] * 12 + [2] * 3,
+            "2 has 3 rows, and folds leave out up to half of them",
+        ),
     ],
 )
 def test_each_kind_of_small_sample_has_its_own_warning(rows, labels, says):
-    warned = sentences(lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels)))
+    warned = sentences(
+        lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels))
+    )
     assert any(says in sentence for sentence in warned)
 
 
@@ -84,7 +113,9 @@ def test_few_rows_are_assessed_without_bias():
     gaps, covered = [], []
     for draw in range(30):
         rng = np.random.default_rng(draw)
-        taken = np.concatenate([rng.permutation(np.flatnonzero(c == Y))[:2] for c in range(10)])
+        taken = np.concatenate(
+            [rng.permutation(np.flatnonzero(c == Y))[:2] for c in range(10)]
+        )
         model = ImprintClassifier(calibrate=True).fit(X[taken], Y[taken])
         true = model.score(X[::7], Y[::7])
         low, high = model.expected_interval_
@@ -99,9 +130,16 @@ def test_few_rows_do_not_make_probabilities_worse(rows):
     errors = []
     for draw in range(8):
         rng = np.random.default_rng(draw)
-        taken = np.concatenate([rng.permutation(np.flatnonzero(c == Y))[:rows] for c in range(10)])
-        models = (ImprintClassifier(calibrate=calibrate).fit(X[taken], Y[taken]) for calibrate in (True, False))
-        errors.append([calibration_error(model.predict_proba(X[::7]), Y[::7]) for model in models])
+        taken = np.concatenate(
+            [rng.permutation(np.flatnonzero(c == Y))[:rows] for c in range(10)]
+        )
+        models = (
+            ImprintClassifier(calibrate=calibrate).fit(X[taken], Y[taken])
+            for calibrate in (True, False)
+        )
+        errors.append(
+            [calibration_error(model.predict_proba(X[::7]), Y[::7]) for model in models]
+        )
     calibrated, plain = np.mean(errors, axis=0)
     assert calibrated <= plain + 0.005
 
@@ -113,7 +151,9 @@ def test_near_copies_do_not_make_p_values_of_new_rows_small():
     centres = rng.normal(size=(5, 8))
     single, new = (centres[y] + rng.normal(size=(300, 8)) for _ in range(2))
     copies = np.concatenate([single[:150], single[:150] + 1e-3, single[150:]])
-    model = ImprintClassifier(calibrate=True).fit(copies, np.concatenate([y[:150], y[:150], y[150:]]))
+    model = ImprintClassifier(calibrate=True).fit(
+        copies, np.concatenate([y[:150], y[:150], y[150:]])
+    )
     answers = model.head_.folds.predictions
     assert 0.4 < answers.near_copy.mean() < 0.7
     assert len(model.head_.calibration.reference) == (~answers.near_copy).sum()
@@ -134,7 +174,11 @@ def test_with_many_rows_only_one_fold_is_evaluated(monkeypatch):
     monkeypatch.setattr(cross_validation, "MAX_ASSESSED_ROWS", 60)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 4)), np.arange(600) % 10
-    answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.predictions
+    answers = (
+        ImprintClassifier(generator="mean", calibrate=True)
+        .fit(X, y)
+        .head_.folds.predictions
+    )
     assert set(answers.fold.tolist()) == {0}
     assert np.bincount(answers.true).tolist() == [6] * 10
     assert answers.weight.sum() == pytest.approx(600)
@@ -142,7 +186,8 @@ def test_with_many_rows_only_one_fold_is_evaluated(monkeypatch):
 
 def test_with_one_row_per_class_nothing_is_rejected():
     with pytest.warns(
-        SmallSampleWarning, match="with one per class, the p-values of known are 1 and nothing is refused"
+        SmallSampleWarning,
+        match="with one per class, the p-values of known are 1 and nothing is refused",
     ):
         model = ImprintClassifier(calibrate=True).fit(X[:3], Y[:3])
     with pytest.warns(SmallSampleWarning, match="nothing is refused; add rows"):

@@ -16,7 +16,12 @@ from imprint.core.errors import ParameterError
 
 def data(rows=900, classes=4, width=6, seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
-    y = np.concatenate([np.arange(classes), rng.choice(classes, rows - classes, p=np.arange(1, classes + 1) / 10)])
+    y = np.concatenate(
+        [
+            np.arange(classes),
+            rng.choice(classes, rows - classes, p=np.arange(1, classes + 1) / 10),
+        ]
+    )
     X = rng.normal(size=(classes, width))[y] + rng.normal(size=(rows, width)) + 20
     return X.astype(dtype), y
 
@@ -53,7 +58,9 @@ def test_any_split_into_batches_gives_the_same_metrics(cuts, seed, dtype):
 @settings(max_examples=40, deadline=None)
 def test_workers_may_be_merged_in_any_order(cuts, random, scatter):
     X, y = data()
-    workers = [Accumulator(scatter).update(*part) for part in batches(X, y, cuts)] + [Accumulator(scatter)]
+    workers = [Accumulator(scatter).update(*part) for part in batches(X, y, cuts)] + [
+        Accumulator(scatter)
+    ]
     random.shuffle(workers)
     whole = functools.reduce(operator.add, workers)
     assert whole.result().cdnv == pytest.approx(cdnv(X, y), rel=1e-9)
@@ -70,7 +77,10 @@ def test_two_passes_without_scatter_give_the_same_metrics(first, second):
     for part in batches(X, y, first):
         seen.update(*part)
     order = np.random.default_rng(2).permutation(len(y))
-    passes = [seen.second_pass(weights, bias).update(*part) for part in batches(X[order], y[order], second)]
+    passes = [
+        seen.second_pass(weights, bias).update(*part)
+        for part in batches(X[order], y[order], second)
+    ]
     result = functools.reduce(operator.add, passes).result()
     same(result, X, y, weights)
     assert result.nc4 == nc4(X, y, weights=weights, bias=bias)
@@ -98,7 +108,10 @@ def test_a_result_can_be_computed_at_any_time_and_does_not_change():
 
 def test_adding_accumulators_does_not_change_them():
     X, y = data()
-    left, right = Accumulator().update(X[:400], y[:400]), Accumulator().update(X[400:], y[400:])
+    left, right = (
+        Accumulator().update(X[:400], y[:400]),
+        Accumulator().update(X[400:], y[400:]),
+    )
     before = left.result().nc1, right.result().nc1
     same((left + right).result(), X, y)
     (left + right).update(X, y)
@@ -115,7 +128,9 @@ def test_merging_with_itself_counts_every_row_twice():
 def test_accumulators_can_be_pickled():
     X, y = data()
     seen = Accumulator().update(X[:400], np.array(list("abcd"))[y[:400]])
-    again = pickle.loads(pickle.dumps(seen)).update(X[400:], np.array(list("abcd"))[y[400:]])
+    again = pickle.loads(pickle.dumps(seen)).update(
+        X[400:], np.array(list("abcd"))[y[400:]]
+    )
     same(again.result(), X, y)
     assert again.result().classes.tolist() == list("abcd")
 
@@ -181,10 +196,17 @@ def test_a_second_pass_over_other_rows_is_refused():
     refused("first pass", lambda: again.update(X, y + 1))
     refused("first pass", lambda: again.update(X[:, :3], y))
     refused("finite", lambda: again.update(X * np.nan, y))
-    refused("same first pass", lambda: again.merge(Accumulator(scatter=False).update(X + 1, y).second_pass()))
-    refused("same first pass", lambda: again.merge(Accumulator().update(X, y).second_pass()))
+    refused(
+        "same first pass",
+        lambda: again.merge(Accumulator(scatter=False).update(X + 1, y).second_pass()),
+    )
+    refused(
+        "same first pass", lambda: again.merge(Accumulator().update(X, y).second_pass())
+    )
     head = np.eye(4, 6)
-    one, other = (Accumulator().update(X, y).second_pass(weights) for weights in (head, -head))
+    one, other = (
+        Accumulator().update(X, y).second_pass(weights) for weights in (head, -head)
+    )
     refused("same head", lambda: one.merge(other))
 
 

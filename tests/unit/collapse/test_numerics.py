@@ -41,11 +41,21 @@ def test_nearly_collapsed_float32_keeps_its_digits():
 def test_a_duplicate_class_lowers_the_rank(dtype, shift):
     X, y = data()
     X = (X + shift).astype(dtype)
-    X2, y2 = np.concatenate([X, X[y == 0][::-1]]), np.concatenate([y, np.full((y == 0).sum(), 9)])
-    means = np.stack([X2[y2 == c].astype(np.float64).mean(axis=0) for c in (0, 1, 2, 3, 4, 9)])
+    X2, y2 = (
+        np.concatenate([X, X[y == 0][::-1]]),
+        np.concatenate([y, np.full((y == 0).sum(), 9)]),
+    )
+    means = np.stack(
+        [X2[y2 == c].astype(np.float64).mean(axis=0) for c in (0, 1, 2, 3, 4, 9)]
+    )
     M = means - means.mean(axis=0)
-    covariances = [np.cov(X2[y2 == c].astype(np.float64).T, ddof=0) for c in (0, 1, 2, 3, 4, 9)]
-    expected = np.trace(np.mean(covariances, axis=0) @ np.linalg.pinv(M.T @ M / 6, rcond=1e-9)) / 6
+    covariances = [
+        np.cov(X2[y2 == c].astype(np.float64).T, ddof=0) for c in (0, 1, 2, 3, 4, 9)
+    ]
+    expected = (
+        np.trace(np.mean(covariances, axis=0) @ np.linalg.pinv(M.T @ M / 6, rcond=1e-9))
+        / 6
+    )
     assert nc1(X2, y2) == pytest.approx(expected, rel=1e-6)
 
 
@@ -73,7 +83,9 @@ def test_more_classes_than_columns():
     M = np.stack([X[y == c].mean(axis=0) for c in range(8)])
     M -= M.mean(axis=0)
     within = np.mean([np.cov(X[y == c].T, ddof=0) for c in range(8)], axis=0)
-    assert nc1(X, y) == pytest.approx(np.trace(within @ np.linalg.inv(M.T @ M / 8)) / 8, rel=1e-10)
+    assert nc1(X, y) == pytest.approx(
+        np.trace(within @ np.linalg.inv(M.T @ M / 8)) / 8, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
@@ -82,7 +94,9 @@ def test_no_scale_is_too_small_or_too_large(scale):
     assert nc1(X * scale, y) == pytest.approx(nc1(X, y), rel=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+)
 def test_torch_tensors_give_what_their_arrays_give(dtype):
     X, y = data()
     tensor, labels = torch.tensor(X, dtype=dtype, requires_grad=True), torch.tensor(y)
@@ -93,7 +107,9 @@ def test_torch_tensors_give_what_their_arrays_give(dtype):
     weights = head.weight.detach().numpy()
     assert nc3(tensor, labels, head.weight) == nc3(plain, y, weights)
     assert nc4(tensor, labels, weights=head.weight) == nc4(plain, y, weights=weights)
-    assert Accumulator().update(tensor, labels).result().nc1 == pytest.approx(nc1(plain, y), rel=1e-9)
+    assert Accumulator().update(tensor, labels).result().nc1 == pytest.approx(
+        nc1(plain, y), rel=1e-9
+    )
 
 
 def test_integers_lists_and_strided_arrays_are_read_as_numbers():
@@ -111,7 +127,13 @@ def test_inputs_do_not_change():
     X.flags.writeable = y.flags.writeable = False
     before = X.copy()
     weights = np.ones((5, 32))
-    for value in (nc1(X, y), cdnv(X, y), vci(X, y), nc3(X, y, weights), nc4(X, y, weights=weights)):
+    for value in (
+        nc1(X, y),
+        cdnv(X, y),
+        vci(X, y),
+        nc3(X, y, weights),
+        nc4(X, y, weights=weights),
+    ):
         assert isinstance(value, float)
     Accumulator().update(X, y).result()
     np.testing.assert_array_equal(X, before)
@@ -126,7 +148,10 @@ def test_an_accumulator_does_not_reference_the_batch():
 
 
 def test_memory_stays_far_below_a_float64_copy():
-    X, y = np.random.default_rng(0).random((20_000, 256), dtype=np.float32), np.arange(20_000) % 10
+    X, y = (
+        np.random.default_rng(0).random((20_000, 256), dtype=np.float32),
+        np.arange(20_000) % 10,
+    )
     nc1(X[:100], y[:100])
     tracemalloc.start()
     nc1(X, y)

@@ -24,7 +24,9 @@ def labelled(draw):
 @given(labelled(), st.sampled_from(METRICS), st.floats(-100, 100))
 def test_shifting_all_data_changes_nothing(case, metric, shift):
     X, y, rng = case
-    assert metric(X + shift * rng.normal(size=X.shape[1]), y) == pytest.approx(metric(X, y), rel=1e-7, abs=1e-7)
+    assert metric(X + shift * rng.normal(size=X.shape[1]), y) == pytest.approx(
+        metric(X, y), rel=1e-7, abs=1e-7
+    )
 
 
 @given(labelled(), st.sampled_from(METRICS))
@@ -38,7 +40,9 @@ def test_rotating_all_data_changes_nothing(case, metric):
 def test_scaling_and_reordering_change_nothing(case, metric, scale):
     X, y, rng = case
     order = rng.permutation(len(y))
-    assert metric(X[order] * scale, y[order]) == pytest.approx(metric(X, y), rel=1e-7, abs=1e-7)
+    assert metric(X[order] * scale, y[order]) == pytest.approx(
+        metric(X, y), rel=1e-7, abs=1e-7
+    )
 
 
 @given(labelled(), st.sampled_from(METRICS))
@@ -52,7 +56,10 @@ def test_names_of_classes_do_not_matter(case, metric):
 def test_repeating_the_rows_of_one_class_changes_nothing(case, metric):
     X, y, _ = case
     again = np.flatnonzero(y == 0)
-    X2, y2 = np.concatenate([X, X[again], X[again]]), np.concatenate([y, y[again], y[again]])
+    X2, y2 = (
+        np.concatenate([X, X[again], X[again]]),
+        np.concatenate([y, y[again], y[again]]),
+    )
     assert metric(X2, y2) == pytest.approx(metric(X, y), rel=1e-7, abs=1e-7)
 
 
@@ -60,7 +67,9 @@ def test_repeating_the_rows_of_one_class_changes_nothing(case, metric):
 @settings(max_examples=50)
 def test_vci_is_invariant_under_invertible_maps(case):
     X, y, rng = case
-    left, right = (np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0] for _ in range(2))
+    left, right = (
+        np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0] for _ in range(2)
+    )
     linear = left @ np.diag(rng.uniform(0.5, 2, X.shape[1])) @ right
     assert vci(X @ linear, y) == pytest.approx(vci(X, y), abs=1e-6)
 
@@ -76,7 +85,14 @@ def test_everything_is_zero_on_a_collapsed_simplex(count):
     corners = np.eye(count) * 3 + 7  # (C, l), a simplex away from the origin
     X, y = np.repeat(corners, 4, axis=0), np.repeat(np.arange(count), 4)
     deviation, head = nc2(X, y), corners - corners.mean(axis=0)
-    values = [nc1(X, y), vci(X, y), cdnv(X, y), deviation.equinorm, deviation.equiangular, deviation.etf]
+    values = [
+        nc1(X, y),
+        vci(X, y),
+        cdnv(X, y),
+        deviation.equinorm,
+        deviation.equiangular,
+        deviation.etf,
+    ]
     np.testing.assert_allclose([*values, nc3(X, y, 5 * head)], 0, atol=1e-12)
     assert nc4(X, y, weights=head) == 1.0
     assert nc4(X, y, weights=-head) == 0.0
@@ -88,4 +104,6 @@ def test_nc1_grows_as_the_square_of_the_spread():
     noise = rng.normal(size=(200, 6))
     noise -= np.stack([noise[y == c].mean(axis=0) for c in range(4)])[y]
     means = rng.normal(size=(4, 6))[y]
-    assert nc1(means + 3 * noise, y) == pytest.approx(9 * nc1(means + noise, y), rel=1e-10)
+    assert nc1(means + 3 * noise, y) == pytest.approx(
+        9 * nc1(means + noise, y), rel=1e-10
+    )

@@ -95,11 +95,17 @@ def test_nc3_refuses_heads_that_do_not_fit(weights, rule):
     ("given", "rule"),
     [
         ({}, "either predictions or weights"),
-        ({"predictions": y, "weights": np.ones((3, 2))}, "either predictions or weights"),
+        (
+            {"predictions": y, "weights": np.ones((3, 2))},
+            "either predictions or weights",
+        ),
         ({"predictions": y[:3]}, r"predictions must have shape \(6,\)"),
         ({"predictions": y.astype(str)}, "same type as y"),
         ({"predictions": y, "bias": np.zeros(3)}, "given with weights"),
-        ({"weights": np.ones((3, 2)), "bias": np.zeros(2)}, r"bias must have shape \(3,\)"),
+        (
+            {"weights": np.ones((3, 2)), "bias": np.zeros(2)},
+            r"bias must have shape \(3,\)",
+        ),
         ({"weights": np.ones((3, 2)), "bias": [0, np.nan, 0]}, "bias must be finite"),
         ({"weights": np.ones((4, 2))}, r"shape \(3, 2\)"),
     ],

@@ -11,12 +11,17 @@ from imprint.kernels.rows import unit_rows
 
 
 def embeddings(name):
-    root = os.environ.get("IMPRINT_SHARED") or Path(__file__).resolve().parents[3].parent / "shared"
+    root = (
+        os.environ.get("IMPRINT_SHARED")
+        or Path(__file__).resolve().parents[3].parent / "shared"
+    )
     path = Path(root) / "embeddings" / "full" / f"mobilenet_v1_0.25_128-{name}.npz"
     if not path.exists():
         pytest.skip(f"{path} is absent")
     with np.load(path) as pack:
-        return unit_rows(pack["train"].astype(np.float32) * pack["scale"].astype(np.float32)), pack["train_labels"]
+        return unit_rows(
+            pack["train"].astype(np.float32) * pack["scale"].astype(np.float32)
+        ), pack["train_labels"]
 
 
 @pytest.mark.shared

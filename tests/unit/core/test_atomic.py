@@ -19,7 +19,9 @@ def umask(request, monkeypatch):
     before = os.umask(request.param)
 
     def touched(_):
-        raise AssertionError("the umask belongs to the whole process: no thread may set it")
+        raise AssertionError(
+            "the umask belongs to the whole process: no thread may set it"
+        )
 
     with monkeypatch.context() as m:
         m.setattr(os, "umask", touched)
@@ -38,7 +40,9 @@ def test_a_new_file_has_the_permissions_of_the_umask(umask, tmp_path):
     assert mode(tmp_path / "a") == 0o666 & ~umask
 
 
-def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(umask, tmp_path):
+def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(
+    umask, tmp_path
+):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     path.chmod(0o604)
@@ -53,7 +57,10 @@ def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(umask, t
 def test_a_name_that_is_taken_is_not_overwritten(tmp_path, monkeypatch):
     monkeypatch.setattr("imprint.core.files.atomic.token_hex", lambda _: "taken")
     with atomic_write(tmp_path / "a") as first:
-        with pytest.raises(FileError, match=r"^Cannot write .*a: File exists\.$"), atomic_write(tmp_path / "a"):
+        with (
+            pytest.raises(FileError, match=r"^Cannot write .*a: File exists\.$"),
+            atomic_write(tmp_path / "a"),
+        ):
             pass
         first.write(b"first")
     assert (tmp_path / "a").read_bytes() == b"first"
@@ -72,9 +79,16 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
 def test_the_file_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
     calls, fsync, replace = [], os.fsync, os.replace
     monkeypatch.setattr(
-        os, "fsync", lambda h: calls.append("folder" if stat.S_ISDIR(os.fstat(h).st_mode) else "file") or fsync(h)
+        os,
+        "fsync",
+        lambda h: (
+            calls.append("folder" if stat.S_ISDIR(os.fstat(h).st_mode) else "file")
+            or fsync(h)
+        ),
     )
-    monkeypatch.setattr(os, "replace", lambda *paths: calls.append("rename") or replace(*paths))
+    monkeypatch.setattr(
+        os, "replace", lambda *paths: calls.append("rename") or replace(*paths)
+    )
     with atomic_write(tmp_path / "a.bin") as f:
         f.write(b"new")
     assert calls == ["file", "rename", "folder"]
@@ -82,7 +96,10 @@ def test_the_file_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
 
 def test_a_name_that_the_system_refuses_is_reported(tmp_path):
     path = tmp_path / ("a" * 300)
-    with pytest.raises(FileError, match=r"^Cannot write .*: File name too long\.$"), atomic_write(path):
+    with (
+        pytest.raises(FileError, match=r"^Cannot write .*: File name too long\.$"),
+        atomic_write(path),
+    ):
         pass
     with pytest.raises(FileError, match=r"^Cannot read .*: File name too long\.$"):
         container.read(path)

@@ -12,9 +12,17 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files.database import DamagedDatabaseError, Database, checksum, is_intact, remove_database
+from imprint.core.files.database import (
+    DamagedDatabaseError,
+    Database,
+    checksum,
+    is_intact,
+    remove_database,
+)
 
-TABLES = ["CREATE TABLE rows (key INTEGER PRIMARY KEY, name TEXT, content BLOB, checksum BLOB)"]
+TABLES = [
+    "CREATE TABLE rows (key INTEGER PRIMARY KEY, name TEXT, content BLOB, checksum BLOB)"
+]
 ROWS = [(i, f"row {i}", bytes([i]) * (300 * i)) for i in range(1, 25)]
 
 
@@ -43,7 +51,20 @@ def path(tmp_path):
 
 
 def test_a_checksum_depends_on_every_value_its_type_and_the_order():
-    values = [(), (1,), ("1",), (b"1",), (1.0,), (None,), (1, 2), (2, 1), ("12",), ("1", "2"), (b"",), ("",)]
+    values = [
+        (),
+        (1,),
+        ("1",),
+        (b"1",),
+        (1.0,),
+        (None,),
+        (1, 2),
+        (2, 1),
+        ("12",),
+        ("1", "2"),
+        (b"",),
+        ("",),
+    ]
     assert len({checksum(*v) for v in values}) == len(values)
 
 
@@ -82,7 +103,11 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(path):
     assert noticed > 250
 
 
-@pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + bytes(4080)], ids=["text", "header"])
+@pytest.mark.parametrize(
+    "content",
+    [b"no database" * 100, b"SQLite format 3\0" + bytes(4080)],
+    ids=["text", "header"],
+)
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "a.sqlite").write_bytes(content)
     with pytest.raises(FileError, match=r"a\.sqlite"):
@@ -110,7 +135,10 @@ def test_a_full_disk_is_one_sentence_and_what_was_written_stays(path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20_000, limits[1]))
     try:
-        with pytest.raises(FileError, match=r"^Cannot write .*a\.sqlite: .*\.$"), database.transaction():
+        with (
+            pytest.raises(FileError, match=r"^Cannot write .*a\.sqlite: .*\.$"),
+            database.transaction(),
+        ):
             database.insert("rows", 99, "large", bytes(10**6))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -121,7 +149,9 @@ def test_a_full_disk_is_one_sentence_and_what_was_written_stays(path):
 
 
 def test_a_folder_that_does_not_exist_is_one_sentence(tmp_path):
-    with pytest.raises(FileError, match=r"^Cannot write .*unable to open database file\.$"):
+    with pytest.raises(
+        FileError, match=r"^Cannot write .*unable to open database file\.$"
+    ):
         opened(tmp_path / "nowhere" / "a.sqlite")
 
 
@@ -129,9 +159,14 @@ def test_waiting_too_long_for_another_process_is_reported(path, monkeypatch):
     monkeypatch.setattr("imprint.core.files.database.TIMEOUT", 0.05)
     first, second = opened(path), opened(path)
     with first.transaction():
-        with pytest.raises(FileError, match="in use by another process"), second.transaction():
+        with (
+            pytest.raises(FileError, match="in use by another process"),
+            second.transaction(),
+        ):
             pass
-        assert len(second.execute("SELECT * FROM rows")) == len(ROWS)  # readers do not wait
+        assert len(second.execute("SELECT * FROM rows")) == len(
+            ROWS
+        )  # readers do not wait
     first.close()
     second.close()
 
@@ -144,7 +179,9 @@ def test_many_threads_and_a_second_connection_lose_nothing(tmp_path):
             with databases[start % 2].transaction():
                 databases[start % 2].insert("rows", i, f"row {i}", b"")
 
-    threads = [threading.Thread(target=write, args=(1000 * t + t % 2,)) for t in range(6)]
+    threads = [
+        threading.Thread(target=write, args=(1000 * t + t % 2,)) for t in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -7,11 +7,15 @@ from imprint.core.extras import import_extra
 
 
 def test_a_missing_module_names_its_extra():
-    with pytest.raises(MissingExtraError, match=r"^Drawing needs absent-module: .*\[heic\]"):
+    with pytest.raises(
+        MissingExtraError, match=r"^Drawing needs absent-module: .*\[heic\]"
+    ):
         import_extra("absent_module", "heic", "Drawing")
 
 
-def test_a_module_whose_dependency_is_missing_raises_its_own_error(tmp_path, monkeypatch):
+def test_a_module_whose_dependency_is_missing_raises_its_own_error(
+    tmp_path, monkeypatch
+):
     (tmp_path / "present_module.py").write_text("import absent_dependency")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="absent_dependency") as e:
@@ -20,7 +24,12 @@ def test_a_module_whose_dependency_is_missing_raises_its_own_error(tmp_path, mon
 
 
 def test_an_incompatible_module_says_how_to_install_it_again(tmp_path, monkeypatch):
-    (tmp_path / "incompatible_module.py").write_text("raise RuntimeError('operator does not exist')")
+    (tmp_path / "incompatible_module.py").write_text(
+        "raise RuntimeError('operator does not exist')"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingExtraError, match=r"compatible packages \(operator does not exist\).*--force-reinstall"):
+    with pytest.raises(
+        MissingExtraError,
+        match=r"compatible packages \(operator does not exist\).*--force-reinstall",
+    ):
         import_extra("incompatible_module", "heic", "Drawing")

@@ -35,7 +35,11 @@ def test_an_indicator_matrix_in_every_form(y):
 
 
 def test_sets_lists_and_objects_of_labels():
-    for y in ([{"joy", "love"}, set()], [["love", "joy"], []], np.array([("joy", "love"), ()], dtype=object)):
+    for y in (
+        [{"joy", "love"}, set()],
+        [["love", "joy"], []],
+        np.array([("joy", "love"), ()], dtype=object),
+    ):
         assert read_tags(y).sets.tolist() == ["joy|love", ""]
     assert read_tags([{10, 9}, {9}]).sets.tolist() == ["9|10", "9"]  # numeric order
 
@@ -47,19 +51,27 @@ def test_a_data_frame_names_the_labels():
     assert tagged.sets.tolist() == ["fear|joy", "fear"]
 
 
-@pytest.mark.parametrize("y", [["a", "b"], [0, 1], np.zeros((3, 1)), np.array([[0, 2], [1, 0]]), None])
+@pytest.mark.parametrize(
+    "y", [["a", "b"], [0, 1], np.zeros((3, 1)), np.array([[0, 2], [1, 0]]), None]
+)
 def test_one_label_per_row_is_not_tags(y):
     assert read_tags(y) is None
 
 
 @pytest.mark.parametrize("rows", [[{"a"}, {1}], [{""}], [set()], [{1.5}], [{True}]])
 def test_labels_that_cannot_be_kept_are_refused(rows):
-    with pytest.raises(ParameterError, match=r"^tags: labels must be all texts .* or all whole numbers\.$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^tags: labels must be all texts .* or all whole numbers\.$",
+    ):
         from_lists(rows)
 
 
 def test_a_matrix_must_have_the_columns_of_the_model():
-    with pytest.raises(ParameterError, match=r"y has 3 columns; the model has 2 labels\. Give sets of labels\."):
+    with pytest.raises(
+        ParameterError,
+        match=r"y has 3 columns; the model has 2 labels\. Give sets of labels\.",
+    ):
         read_tags(np.eye(3), ["a", "b"])
     assert read_tags(np.eye(2), ["a", "b"]).labels == ("a", "b")
 

@@ -18,12 +18,23 @@ LAYOUT = {
 
 def state(p, **changes):
     """The state of a class with p rows; None removes an array."""
-    arrays = {"rows": np.ones((p, WIDTH)), "mass": np.ones(p), "count": np.array([p]), "mean": np.zeros(WIDTH)}
+    arrays = {
+        "rows": np.ones((p, WIDTH)),
+        "mass": np.ones(p),
+        "count": np.array([p]),
+        "mean": np.zeros(WIDTH),
+    }
     return {name: a for name, a in {**arrays, **changes}.items() if a is not None}
 
 
 def read(states, count=None):
-    return to_states(to_arrays("kind", states), "kind", LAYOUT, len(states) if count is None else count, WIDTH)
+    return to_states(
+        to_arrays("kind", states),
+        "kind",
+        LAYOUT,
+        len(states) if count is None else count,
+        WIDTH,
+    )
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 5, 1)], ids=["equal", "unequal"])
@@ -71,4 +82,6 @@ def test_without_a_layout_finite_numbers_suffice():
     arrays = to_arrays("kind", [{"x": np.ones((2, 2))}, {}])
     assert [list(s) for s in to_states(arrays, "kind", None, 2, WIDTH)] == [["x"], []]
     with pytest.raises(ValueError, match=r"^$"):
-        to_states(to_arrays("kind", [{"x": np.array([np.inf])}]), "kind", None, 1, WIDTH)
+        to_states(
+            to_arrays("kind", [{"x": np.array([np.inf])}]), "kind", None, 1, WIDTH
+        )

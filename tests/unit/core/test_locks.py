@@ -41,5 +41,8 @@ def test_the_lock_is_released_after_an_error(tmp_path):
 
 
 def test_a_path_that_cannot_be_locked_is_named(tmp_path):
-    with pytest.raises(FileError, match=r"Cannot lock .*missing"), atomic.exclusive(tmp_path / "missing" / "a.lock"):
+    with (
+        pytest.raises(FileError, match=r"Cannot lock .*missing"),
+        atomic.exclusive(tmp_path / "missing" / "a.lock"),
+    ):
         pass

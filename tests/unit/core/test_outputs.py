@@ -16,7 +16,10 @@ def test_outputs_are_written_again_but_never_over_other_files(tmp_path):
     (tmp_path / "notes.txt").write_bytes(b"mine")
     (tmp_path / "a.txt").write_bytes(b"edited")
     for name in ("notes.txt", "a.txt"):
-        with pytest.raises(FileError, match=rf"Cannot write .*{name}: it exists, and imprint did not write it"):
+        with pytest.raises(
+            FileError,
+            match=rf"Cannot write .*{name}: it exists, and imprint did not write it",
+        ):
             write_outputs(tmp_path, {"c.txt": b"", name: b"new"})
     assert (tmp_path / "notes.txt").read_bytes() == b"mine"
     assert (tmp_path / "a.txt").read_bytes() == b"edited"

@@ -28,16 +28,43 @@ def test_a_node_has_the_sum_of_its_leaves(tree):
 
 
 def test_the_deepest_likely_node_replaces_none_of_these(tree):
-    P = np.array([[0.6, 0.35, 0.03, 0.01, 0.01], [0.4, 0.1, 0.42, 0.04, 0.04], [0.45, 0.1, 0.2, 0.15, 0.1]])
-    assert [node and node.label for node in tree.deepest(P)] == ["animal/bird", "animal", None]
+    P = np.array(
+        [
+            [0.6, 0.35, 0.03, 0.01, 0.01],
+            [0.4, 0.1, 0.42, 0.04, 0.04],
+            [0.45, 0.1, 0.2, 0.15, 0.1],
+        ]
+    )
+    assert [node and node.label for node in tree.deepest(P)] == [
+        "animal/bird",
+        "animal",
+        None,
+    ]
     assert tree.deepest(P)[0] == Node("animal/bird", pytest.approx(0.95))
-    assert [node and node.label for node in tree.deepest(P, level=1)] == ["animal", "animal", None]
+    assert [node and node.label for node in tree.deepest(P, level=1)] == [
+        "animal",
+        "animal",
+        None,
+    ]
 
 
 def test_a_node_replaces_none_of_these_only_for_inputs_that_are_not_remote(tree):
-    P, known = np.tile([[0.6, 0.35, 0.03, 0.01, 0.01]], (4, 1)), np.array([0.05, 0.04, 0.01, 0.009])
-    assert [node and node.label for node in tree.instead(P, known, 0.05)] == [None, "animal/bird", "animal/bird", None]
-    assert [node and node.label for node in tree.instead(P, known, 0.05, level=1)] == [None, "animal", "animal", None]
+    P, known = (
+        np.tile([[0.6, 0.35, 0.03, 0.01, 0.01]], (4, 1)),
+        np.array([0.05, 0.04, 0.01, 0.009]),
+    )
+    assert [node and node.label for node in tree.instead(P, known, 0.05)] == [
+        None,
+        "animal/bird",
+        "animal/bird",
+        None,
+    ]
+    assert [node and node.label for node in tree.instead(P, known, 0.05, level=1)] == [
+        None,
+        "animal",
+        "animal",
+        None,
+    ]
 
 
 def test_a_node_of_one_class_is_not_an_answer(tree):
@@ -52,7 +79,10 @@ def test_levels_that_group_classes(tree):
     assert LabelTree.of(CLASSES, flat=True).grouped_levels == []
 
 
-@pytest.mark.parametrize("labels", [[3, 7], ["http://a", "http://b"], ["/a", "/b"], ["a/", "b//c"], ["cat", "dog"]])
+@pytest.mark.parametrize(
+    "labels",
+    [[3, 7], ["http://a", "http://b"], ["/a", "/b"], ["a/", "b//c"], ["cat", "dog"]],
+)
 def test_labels_that_are_not_paths_have_one_level(labels):
     tree = LabelTree.of(labels)
     assert (tree.depth, tree.level(1)) == (1, sorted(labels))
@@ -62,23 +92,40 @@ def test_labels_that_are_not_paths_have_one_level(labels):
 def test_leaves_of_a_node_and_of_none(tree):
     assert tree.leaves("animal") == CLASSES[:3]
     assert tree.leaves("animal/bird") == CLASSES[:2]
-    assert tree.leaves("anim") == tree.leaves("sky") == tree.leaves("animal/bird/emu") == []
+    assert (
+        tree.leaves("anim")
+        == tree.leaves("sky")
+        == tree.leaves("animal/bird/emu")
+        == []
+    )
 
 
 def test_spaces_around_the_slash_do_not_count():
     tree = LabelTree.of(["TV / Audio", "TV/Video"])
-    assert (tree.level(1), tree.level(2), tree.leaves("TV")) == (["TV"], ["TV / Audio", "TV/Video"], list(tree.classes))
+    assert (tree.level(1), tree.level(2), tree.leaves("TV")) == (
+        ["TV"],
+        ["TV / Audio", "TV/Video"],
+        list(tree.classes),
+    )
 
 
 @pytest.mark.parametrize("level", [0, 4, -1, True, "1", 1.0])
 def test_a_level_that_the_tree_does_not_have_is_refused(tree, level):
-    with pytest.raises(ParameterError, match=r"level=.*: the classes of this model have levels 1 to 3\.$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"level=.*: the classes of this model have levels 1 to 3\.$",
+    ):
         tree.level(level)
 
 
 def rows(labels, n=6, seed=0):
     rng = np.random.default_rng(seed)
-    X = np.concatenate([np.eye(len(labels), 8)[[i] * n] + 0.1 * rng.normal(size=(n, 8)) for i in range(len(labels))])
+    X = np.concatenate(
+        [
+            np.eye(len(labels), 8)[[i] * n] + 0.1 * rng.normal(size=(n, 8))
+            for i in range(len(labels))
+        ]
+    )
     return X.astype(np.float32), np.repeat(labels, n)
 
 
@@ -96,7 +143,10 @@ def test_a_classifier_predicts_at_a_level():
 
 def test_numbers_have_one_level_and_keep_their_type():
     X, y = rows([3, 5, 9])
-    assert ImprintClassifier(generator="mean").fit(X, y).predict(X, level=1).tolist() == y.tolist()
+    assert (
+        ImprintClassifier(generator="mean").fit(X, y).predict(X, level=1).tolist()
+        == y.tolist()
+    )
 
 
 def test_forgetting_a_node_is_exact():
@@ -111,7 +161,9 @@ def test_forgetting_a_node_is_exact():
 
 def test_a_class_is_forgotten_before_a_node_of_its_name():
     X, y = rows(["animal", "animal/cat", "sky"])
-    assert ImprintClassifier(generator="mean").fit(X, y).forget("animal").classes_.tolist() == ["animal/cat", "sky"]
+    assert ImprintClassifier(generator="mean").fit(X, y).forget(
+        "animal"
+    ).classes_.tolist() == ["animal/cat", "sky"]
 
 
 def test_forgetting_all_classes_or_none_is_refused_and_changes_nothing():
@@ -128,6 +180,8 @@ def test_memory_for_twenty_thousand_classes_is_not_quadratic():
     classes = [f"n{i // 100:03}/c{i:05}" for i in range(20_000)]
     started = time.process_time()
     tree = LabelTree.of(classes)
-    assert tree.instead(np.full((1, 20_000), 1 / 20_000), np.array([0.02]), 0.05) == [None]
+    assert tree.instead(np.full((1, 20_000), 1 / 20_000), np.array([0.02]), 0.05) == [
+        None
+    ]
     assert len(tree.at(np.full((1, 20_000), 1 / 20_000), 1)[0]) == 200
     assert time.process_time() - started < 5

@@ -26,7 +26,10 @@ def workbook(path, compression):
     for row in TEXTS:
         book.active.append(row)
     book.save(raw)
-    with zipfile.ZipFile(raw) as source, zipfile.ZipFile(path, "w", compression) as target:
+    with (
+        zipfile.ZipFile(raw) as source,
+        zipfile.ZipFile(path, "w", compression) as target,
+    ):
         for name in source.namelist():
             target.writestr(name, source.read(name))
 
@@ -34,7 +37,10 @@ def workbook(path, compression):
 def damaged_member(whole: bytes, rng: random.Random) -> bytes:
     """An archive with one damaged member and valid checksums."""
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(out, "w") as target:
+    with (
+        zipfile.ZipFile(io.BytesIO(whole)) as source,
+        zipfile.ZipFile(out, "w") as target,
+    ):
         chosen = rng.choice(source.namelist())
         for name in source.namelist():
             content = source.read(name)
@@ -43,23 +49,54 @@ def damaged_member(whole: bytes, rng: random.Random) -> bytes:
 
 
 WRITERS = {
-    "a.csv": lambda p: p.write_text("a,b,c,label\n" + "".join(f"{a},{b},{c},{y}\n" for (a, b, c), y in zip(X, Y))),
-    "texts.csv": lambda p: p.write_text("text,label\n" + "".join(f'"hello, {i} ü",{y}\n' for i, y in enumerate(Y))),
-    "a.jsonl": lambda p: p.write_text("".join(json.dumps({"e": x, "label": y}) + "\n" for x, y in zip(X.tolist(), Y))),
+    "a.csv": lambda p: p.write_text(
+        "a,b,c,label\n" + "".join(f"{a},{b},{c},{y}\n" for (a, b, c), y in zip(X, Y))
+    ),
+    "texts.csv": lambda p: p.write_text(
+        "text,label\n" + "".join(f'"hello, {i} ü",{y}\n' for i, y in enumerate(Y))
+    ),
+    "a.jsonl": lambda p: p.write_text(
+        "".join(json.dumps({"e": x, "label": y}) + "\n" for x, y in zip(X.tolist(), Y))
+    ),
     "a.parquet": lambda p: pq.write_table(pa.table({"a": X[:, 0], "label": Y}), p),
     "lists.parquet": lambda p: pq.write_table(pa.table({"e": list(X), "label": Y}), p),
-    "a.npz": lambda p: np.savez(p, train=X, train_labels=np.array(Y), train_names=np.array(Y)),
+    "a.npz": lambda p: np.savez(
+        p, train=X, train_labels=np.array(Y), train_names=np.array(Y)
+    ),
     "small.npz": lambda p: np.savez_compressed(p, train=X, train_labels=np.array(Y)),
     "a.npy": lambda p: np.save(p, X),
-    "a.feather": lambda p: feather.write_feather(pa.table({"a": X[:, 0], "label": Y}), str(p)),
-    "a.json": lambda p: p.write_text(json.dumps([{"e": x, "label": y} for x, y in zip(X.tolist(), Y)])),
-    "a.csv.gz": lambda p: p.write_bytes(gzip.compress("".join(f"{a},{b}\n" for a, b in TEXTS).encode())),
-    "a.jsonl.gz": lambda p: p.write_bytes(gzip.compress("".join(f'{{"text": "{y}"}}\n' for y in Y).encode())),
+    "a.feather": lambda p: feather.write_feather(
+        pa.table({"a": X[:, 0], "label": Y}), str(p)
+    ),
+    "a.json": lambda p: p.write_text(
+        json.dumps([{"e": x, "label": y} for x, y in zip(X.tolist(), Y)])
+    ),
+    "a.csv.gz": lambda p: p.write_bytes(
+        gzip.compress("".join(f"{a},{b}\n" for a, b in TEXTS).encode())
+    ),
+    "a.jsonl.gz": lambda p: p.write_bytes(
+        gzip.compress("".join(f'{{"text": "{y}"}}\n' for y in Y).encode())
+    ),
     "packed.xlsx": lambda p: workbook(p, zipfile.ZIP_DEFLATED),
     "plain.xlsx": lambda p: workbook(p, zipfile.ZIP_STORED),
 }
 UNLABELLED = ("a.npy", "a.jsonl.gz")
-PIECES = [b",", b"\n", b'"', b"[", b"(", b"nan", b"1e400", b"\xff", b"\0", b";", b"{}", b"null", b"true", b"9" * 30]
+PIECES = [
+    b",",
+    b"\n",
+    b'"',
+    b"[",
+    b"(",
+    b"nan",
+    b"1e400",
+    b"\xff",
+    b"\0",
+    b";",
+    b"{}",
+    b"null",
+    b"true",
+    b"9" * 30,
+]
 
 
 def damaged(whole: bytes, rng: random.Random) -> bytes:

@@ -22,7 +22,15 @@ class Server(ThreadingHTTPServer):
     """Serves CONTENT at /file.bin; `drop` ends every response after this number of bytes."""
 
     daemon_threads = True
-    drop, ranges, status, content, length, redirect, drip = None, True, None, CONTENT, None, None, None
+    drop, ranges, status, content, length, redirect, drip = (
+        None,
+        True,
+        None,
+        CONTENT,
+        None,
+        None,
+        None,
+    )
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -35,7 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         requested = self.headers.get("Range")
         server.asked.append(requested)
         start = int(requested[6:-1]) if requested and server.ranges else 0
-        if server.status or (requested and server.ranges and start >= len(server.content)):
+        if server.status or (
+            requested and server.ranges and start >= len(server.content)
+        ):
             self.send_error(server.status or 416)
             return
         if server.redirect:
@@ -44,14 +54,20 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         self.send_response(206 if requested and server.ranges else 200)
-        self.send_header("Content-Length", server.length or str(len(server.content) - start))
+        self.send_header(
+            "Content-Length", server.length or str(len(server.content) - start)
+        )
         self.end_headers()
         body = server.content[start:]
         with suppress(ConnectionError):
             for first in range(0, len(body), server.drip or len(body)):
                 if server.drip:
                     time.sleep(0.02)
-                self.wfile.write(body[first:][: server.drip] if server.drop is None else body[: server.drop])
+                self.wfile.write(
+                    body[first:][: server.drip]
+                    if server.drop is None
+                    else body[: server.drop]
+                )
 
     def log_message(self, *_):
         pass
@@ -69,13 +85,20 @@ def server(monkeypatch):
 def source(server, content=CONTENT, **changes):
     url = f"http://127.0.0.1:{server.server_address[1]}/file.bin"
     return PublishedFile(
-        **{"urls": (url,), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)} | changes
+        **{
+            "urls": (url,),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "size": len(content),
+        }
+        | changes
     )
 
 
 def test_a_file_is_downloaded_completely_with_progress(server, tmp_path):
     progress = []
-    path = fetch(source(server), tmp_path / "new" / "folder", lambda *a: progress.append(a))
+    path = fetch(
+        source(server), tmp_path / "new" / "folder", lambda *a: progress.append(a)
+    )
     assert path.read_bytes() == CONTENT
     assert progress[-1] == ("file.bin", len(CONTENT), len(CONTENT))
     assert [h[1] for h in progress] == sorted({h[1] for h in progress})
@@ -86,7 +109,10 @@ def test_a_file_is_downloaded_completely_with_progress(server, tmp_path):
 
 def test_md5_is_used_if_no_better_checksum_is_published(server, tmp_path):
     md5 = hashlib.md5(CONTENT).hexdigest()
-    assert fetch(source(server, sha256="", md5=md5, size=None), tmp_path).read_bytes() == CONTENT
+    assert (
+        fetch(source(server, sha256="", md5=md5, size=None), tmp_path).read_bytes()
+        == CONTENT
+    )
 
 
 def test_a_dropped_connection_is_resumed(server, tmp_path):
@@ -116,7 +142,10 @@ def test_a_server_without_ranges_starts_again(server, tmp_path):
 
 def test_wrong_content_is_discarded(server, tmp_path):
     server.content = CONTENT[:-1] + b"!"
-    with pytest.raises(FileError, match=r"^Cannot download file\.bin: what .* sends .* has sha256 .* discarded"):
+    with pytest.raises(
+        FileError,
+        match=r"^Cannot download file\.bin: what .* sends .* has sha256 .* discarded",
+    ):
         fetch(source(server), tmp_path)
     assert not (tmp_path / "file.bin").exists()
     server.content = CONTENT
@@ -130,10 +159,16 @@ def test_a_wrong_partial_file_is_discarded(server, tmp_path):
     assert fetch(source(server), tmp_path).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("status", "asked"), [(404, 1), (403, 1), (503, download.MAX_ATTEMPTS)])
-def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, status, asked):
+@pytest.mark.parametrize(
+    ("status", "asked"), [(404, 1), (403, 1), (503, download.MAX_ATTEMPTS)]
+)
+def test_a_refusal_names_the_file_the_place_and_the_reason(
+    server, tmp_path, status, asked
+):
     server.status = status
-    with pytest.raises(FileError, match=rf"^Cannot download file\.bin: .*\({status}|does not answer") as caught:
+    with pytest.raises(
+        FileError, match=rf"^Cannot download file\.bin: .*\({status}|does not answer"
+    ) as caught:
         fetch(source(server), tmp_path, hint=", or elsewhere")
     assert str(caught.value).endswith(f"put the file into {tmp_path}, or elsewhere.")
     assert len(server.asked) == asked
@@ -141,7 +176,9 @@ def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, sta
 
 def test_a_mirror_is_used(server, tmp_path):
     good = source(server)
-    other = PublishedFile(urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256)
+    other = PublishedFile(
+        urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256
+    )
     assert fetch(other, tmp_path).read_bytes() == CONTENT
 
 
@@ -167,7 +204,10 @@ def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
 
 def test_a_download_is_limited_to_the_published_size(server, tmp_path):
     server.content = CONTENT * 3
-    with pytest.raises(FileError, match=r"sends more than the 1,024,000 bytes of the file; put the file into"):
+    with pytest.raises(
+        FileError,
+        match=r"sends more than the 1,024,000 bytes of the file; put the file into",
+    ):
         fetch(source(server), tmp_path)
     assert not list(tmp_path.glob("file*"))
 
@@ -191,25 +231,35 @@ def test_a_mirror_is_used_if_a_server_sends_other_content(server, tmp_path):
     with Server() as bad:
         bad.content = b"<html>Moved</html>"
         threading.Thread(target=bad.serve_forever, args=(0.01,), daemon=True).start()
-        both = PublishedFile(urls=(*source(bad).urls, *good.urls), sha256=good.sha256, size=good.size)
+        both = PublishedFile(
+            urls=(*source(bad).urls, *good.urls), sha256=good.sha256, size=good.size
+        )
         assert fetch(both, tmp_path).read_bytes() == CONTENT
         bad.shutdown()
 
 
-@pytest.mark.parametrize("address", ["ftp://127.0.0.1/file.bin", "file:///etc/hostname", "data:,x"])
+@pytest.mark.parametrize(
+    "address", ["ftp://127.0.0.1/file.bin", "file:///etc/hostname", "data:,x"]
+)
 def test_only_http_is_followed(server, tmp_path, address):
     server.redirect = address
-    with pytest.raises(FileError, match=r"^Cannot download file\.bin: .*does not answer"):
+    with pytest.raises(
+        FileError, match=r"^Cannot download file\.bin: .*does not answer"
+    ):
         fetch(source(server), tmp_path)
     with pytest.raises(FileError, match=r"^Cannot download .*unknown url type: "):
         fetch(PublishedFile(urls=(address + "/file.bin",), sha256="0" * 64), tmp_path)
 
 
-def test_a_slow_server_times_out_and_the_received_bytes_are_kept(server, tmp_path, monkeypatch):
+def test_a_slow_server_times_out_and_the_received_bytes_are_kept(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.setattr(download, "BASE_SECONDS", 0.2)
     monkeypatch.setattr(download, "MIN_BYTES_PER_SECOND", 1e12)
     server.drip = 1000
-    with pytest.raises(FileError, match=r"is too slow; the same call resumes the download"):
+    with pytest.raises(
+        FileError, match=r"is too slow; the same call resumes the download"
+    ):
         fetch(source(server), tmp_path)
     assert 0 < (tmp_path / "file.bin.part").stat().st_size < 100_000
     server.drip = None
@@ -223,9 +273,13 @@ def test_a_full_disk_is_one_sentence(server, tmp_path):
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))  # Python converts the signal to an error
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (300_000, limits[1])
+    )  # Python converts the signal to an error
     try:
-        with pytest.raises(FileError, match=r"^Cannot write .*file\.bin: File too large\.$"):
+        with pytest.raises(
+            FileError, match=r"^Cannot write .*file\.bin: File too large\.$"
+        ):
             fetch(source(server), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -238,9 +292,15 @@ def test_names_cannot_escape_the_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     for place in ("packs", "data/named"):
         (tmp_path / "home" / place).mkdir(parents=True)
-        np.savez(tmp_path / "home" / place / "a.npz", train_images=np.zeros((2, 4, 4), np.uint8), train_labels=[0, 1])
+        np.savez(
+            tmp_path / "home" / place / "a.npz",
+            train_images=np.zeros((2, 4, 4), np.uint8),
+            train_labels=[0, 1],
+        )
     for name in ("../packs/a", "..", "named/a"):
-        with pytest.raises(ImprintError, match=r"There is no file or folder|Unknown|no pictures"):
+        with pytest.raises(
+            ImprintError, match=r"There is no file or folder|Unknown|no pictures"
+        ):
             load(name)
         with pytest.raises(ParameterError, match="Unknown dataset"):
             record(name)

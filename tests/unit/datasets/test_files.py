@@ -53,10 +53,18 @@ def test_a_file_that_changed_after_its_fingerprint_is_refused(photos):
     assert np.array_equal(part[0], split.inputs[1])
     path = photos / split.names[1]
     content = path.read_bytes()
-    for change in (lambda: picture(path, 77), lambda: path.write_bytes(b""), path.unlink, path.mkdir):
+    for change in (
+        lambda: picture(path, 77),
+        lambda: path.write_bytes(b""),
+        path.unlink,
+        path.mkdir,
+    ):
         change()
         for inputs, i in ((split.inputs, 1), (part, 0)):
-            with pytest.raises(FileError, match=r"has changed since its fingerprint was computed, or differs on"):
+            with pytest.raises(
+                FileError,
+                match=r"has changed since its fingerprint was computed, or differs on",
+            ):
                 inputs[i]
     path.rmdir()
     path.write_bytes(content)

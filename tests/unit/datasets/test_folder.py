@@ -38,7 +38,14 @@ def test_one_sub_folder_is_one_class(photos):
     split = load(photos)
     assert split.classes == ("cat", "zebra", "Äffin 猫")
     assert split.labels.tolist() == ["cat"] * 3 + ["zebra"] * 2 + ["Äffin 猫"]
-    assert list(split.names) == ["cat/4.png", "cat/5.png", "cat/6.png", "zebra/1.png", "zebra/2.png", "Äffin 猫/3.png"]
+    assert list(split.names) == [
+        "cat/4.png",
+        "cat/5.png",
+        "cat/6.png",
+        "zebra/1.png",
+        "zebra/2.png",
+        "Äffin 猫/3.png",
+    ]
     assert [split.inputs[i][0, 0, 0] for i in range(6)] == [4, 5, 6, 1, 2, 3]
     assert split.inputs[0].shape == (5, 6, 3)
     assert load(str(photos)).fingerprint == split.fingerprint
@@ -46,7 +53,15 @@ def test_one_sub_folder_is_one_class(photos):
 
 def test_files_of_the_system_and_hidden_ones_are_left_out(photos):
     before = list(load(photos).names)
-    for name in (".DS_Store", "Thumbs.db", "desktop.ini", "._4.png", "notes.txt", "cat/.hidden.png", "cat/Thumbs.db"):
+    for name in (
+        ".DS_Store",
+        "Thumbs.db",
+        "desktop.ini",
+        "._4.png",
+        "notes.txt",
+        "cat/.hidden.png",
+        "cat/Thumbs.db",
+    ):
         (photos / name).write_bytes(b"x")
     (photos / ".cache").mkdir()
     (photos / "__MACOSX").mkdir()
@@ -91,7 +106,9 @@ def test_without_a_test_split_there_is_none(photos, tmp_path):
     shutil.copytree(photos, tmp_path / "half" / "train")
     assert len(load(tmp_path / "half")) == 6
     for root in (photos, tmp_path / "half"):
-        with pytest.raises(FileError, match=r"has no test split; put its classes below .*test\.$"):
+        with pytest.raises(
+            FileError, match=r"has no test split; put its classes below .*test\.$"
+        ):
             load(root, "test")
 
 
@@ -110,7 +127,10 @@ def test_ambiguous_folders_are_refused(photos, tmp_path):
     (photos / "dog").mkdir()
     for folder in (photos / "dog", tmp_path / "notes"):
         (folder / "empty").mkdir(parents=True, exist_ok=True)
-    with pytest.raises(FileError, match=r"notes has no pictures, sounds or texts; pictures end in .*\.jpg"):
+    with pytest.raises(
+        FileError,
+        match=r"notes has no pictures, sounds or texts; pictures end in .*\.jpg",
+    ):
         load(tmp_path / "notes")
 
 
@@ -140,7 +160,10 @@ def test_a_zip_of_folders_is_read_like_the_folder(photos, tmp_path):
     parted = shutil.make_archive(str(tmp_path / "parted"), "zip", tmp_path, "data")
     for path in (whole, nested, parted):
         split = load(path)
-        assert (list(split.names), split.labels.tolist()) == (list(load(photos).names), load(photos).labels.tolist())
+        assert (list(split.names), split.labels.tolist()) == (
+            list(load(photos).names),
+            load(photos).labels.tolist(),
+        )
         np.testing.assert_array_equal(split.inputs[2], load(photos).inputs[2])
         assert split.fingerprint == load(photos).fingerprint
         again = pickle.loads(pickle.dumps(split.inputs[1:3]))
@@ -153,7 +176,14 @@ def test_a_zip_of_folders_is_read_like_the_folder(photos, tmp_path):
 def test_a_zip_has_the_order_of_the_folder(tmp_path):
     """By level: the characters of `cat big` and `cat-2` after `cat` come before a slash."""
     for i, name in enumerate(
-        ["cat/1.png", "cat big/1.png", "cat-2/1.png", "dog/1.png", "dog/0/2.png", "dog/0.5/2.png"]
+        [
+            "cat/1.png",
+            "cat big/1.png",
+            "cat-2/1.png",
+            "dog/1.png",
+            "dog/0/2.png",
+            "dog/0.5/2.png",
+        ]
     ):
         picture(tmp_path / "photos" / name, i)
     folder, zipped = (
@@ -183,7 +213,10 @@ def test_a_damaged_or_dangerous_zip_is_refused(photos, tmp_path):
         [split.inputs[i] for i in range(len(split))]
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize(
+    "method",
+    [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA],
+)
 def test_a_damaged_file_in_a_zip_is_one_unreadable_input(tmp_path, method):
     """Every decompressor raises exceptions of its own."""
     path = tmp_path / "a.zip"
@@ -192,7 +225,9 @@ def test_a_damaged_file_in_a_zip_is_one_unreadable_input(tmp_path, method):
         archive.writestr("dog/1.txt", "a dog")
         first = archive.getinfo("cat/1.txt")
     raw = bytearray(path.read_bytes())
-    end = len(b"PK\3\4") + 26 + len(first.filename) + first.compress_size  # of the content of the first file
+    end = (
+        len(b"PK\3\4") + 26 + len(first.filename) + first.compress_size
+    )  # of the content of the first file
     for i in range(end - min(first.compress_size, 20), end):
         raw[i] ^= 255
     path.write_bytes(raw)
@@ -203,15 +238,25 @@ def test_a_damaged_file_in_a_zip_is_one_unreadable_input(tmp_path, method):
 
 
 def test_a_folder_of_text_files_is_texts(tmp_path):
-    for label, texts in {"complaint": ["it broke", "too late"], "praise": ["great. 5.0 of 5"]}.items():
+    for label, texts in {
+        "complaint": ["it broke", "too late"],
+        "praise": ["great. 5.0 of 5"],
+    }.items():
         (tmp_path / "mails" / label).mkdir(parents=True)
         for i, text in enumerate(texts):
             (tmp_path / "mails" / label / f"{i}.txt").write_text(text + "\n", "utf-8")
     split = load(tmp_path / "mails")
     assert (split.modality, split.found) == ("text", "3 texts of 2 classes (mails)")
-    assert [split.inputs[i] for i in range(3)] == ["it broke", "too late", "great. 5.0 of 5"]
+    assert [split.inputs[i] for i in range(3)] == [
+        "it broke",
+        "too late",
+        "great. 5.0 of 5",
+    ]
     picture(tmp_path / "mails" / "praise" / "logo.png")
-    assert (load(tmp_path / "mails").modality, load(tmp_path / "mails").ignored) == ("image", {".txt": 3})
+    assert (load(tmp_path / "mails").modality, load(tmp_path / "mails").ignored) == (
+        "image",
+        {".txt": 3},
+    )
 
 
 def test_an_unreadable_picture_is_named_when_it_is_asked_for(photos):
@@ -221,7 +266,9 @@ def test_an_unreadable_picture_is_named_when_it_is_asked_for(photos):
     split = load(photos)
     assert len(split) == 6
     for name, reason in {"cat/5.png": "empty", "zebra/1.png": "No such file"}.items():
-        with pytest.raises(UnreadableInput, match=f"Cannot read {name}: .*{reason}") as caught:
+        with pytest.raises(
+            UnreadableInput, match=f"Cannot read {name}: .*{reason}"
+        ) as caught:
             split.inputs[list(split.names).index(name)]
         assert caught.value.name == name
     assert len(split.fingerprint) == 64
@@ -254,7 +301,9 @@ def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
     path.write_bytes(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same name, size and modification time
+    os.utime(
+        path, ns=(times.st_atime_ns, times.st_mtime_ns)
+    )  # same name, size and modification time
     changed = load(photos).fingerprint
     assert changed != first
     for note in (own_home / "fingerprints").iterdir():
@@ -309,14 +358,27 @@ def test_a_circular_link_is_one_unreadable_picture(photos):
 
 
 def test_skipped_files_are_counted_by_suffix(photos):
-    for name in ("cat/a.QQQ", "cat/b.qqq", "zebra/notes.txt", "list.txt", "cat/README", "cat/.hidden"):
+    for name in (
+        "cat/a.QQQ",
+        "cat/b.qqq",
+        "zebra/notes.txt",
+        "list.txt",
+        "cat/README",
+        "cat/.hidden",
+    ):
         (photos / name).write_bytes(b"x")
     split = load(photos)
     assert split.ignored == {".qqq": 2, ".txt": 2, "": 1}
-    assert split.found == "6 pictures of 3 classes (photos); ignored: 1 without suffix, 2 .qqq, 2 .txt"
+    assert (
+        split.found
+        == "6 pictures of 3 classes (photos); ignored: 1 without suffix, 2 .qqq, 2 .txt"
+    )
     (photos / "other" / "dog").mkdir(parents=True)
     (photos / "other" / "dog" / "1.qqq").write_bytes(b"x")
-    with pytest.raises(FileError, match=r"other has no pictures, sounds or texts; .*; it has 1 \.qqq\.$"):
+    with pytest.raises(
+        FileError,
+        match=r"other has no pictures, sounds or texts; .*; it has 1 \.qqq\.$",
+    ):
         load(photos / "other")
 
 
@@ -324,7 +386,11 @@ def test_the_parts_are_named(photos, tmp_path):
     assert load(photos).parts == ("train",)
     shutil.copytree(photos, tmp_path / "data" / "train")
     picture(tmp_path / "data" / "val" / "cat" / "7.png", 7)
-    assert load(tmp_path / "data").parts == load(tmp_path / "data", "test").parts == ("train", "test")
+    assert (
+        load(tmp_path / "data").parts
+        == load(tmp_path / "data", "test").parts
+        == ("train", "test")
+    )
     assert load(tmp_path / "data", "test").found == "1 picture of 1 class (data)"
 
 
@@ -333,7 +399,11 @@ def test_without_labels_all_files_below_the_folder_are_read(photos):
     picture(photos / "loose.png", 9)
     split = load(photos, labelled=False)
     assert list(split.names) == [*names[:3], "loose.png", *names[3:]]
-    assert (len(split.labels), split.classes, split.found) == (0, (), "7 pictures (photos)")
+    assert (len(split.labels), split.classes, split.found) == (
+        0,
+        (),
+        "7 pictures (photos)",
+    )
 
 
 def test_files_may_be_given_one_by_one(photos, tmp_path):
@@ -341,8 +411,15 @@ def test_files_may_be_given_one_by_one(photos, tmp_path):
     (photos / "cat" / "notes.txt").write_bytes(b"x")
     given = [str(photos / "zebra" / "2.png"), photos / "cat"]
     split = load_files(given)
-    assert list(split.names) == [given[0], *(str(photos / "cat" / n) for n in ("4.png", "5.png", "6.png", "bad.png"))]
-    assert (split.inputs[0][0, 0, 0], split.ignored, split.modality) == (2, {".txt": 1}, "image")
+    assert list(split.names) == [
+        given[0],
+        *(str(photos / "cat" / n) for n in ("4.png", "5.png", "6.png", "bad.png")),
+    ]
+    assert (split.inputs[0][0, 0, 0], split.ignored, split.modality) == (
+        2,
+        {".txt": 1},
+        "image",
+    )
     with pytest.raises(UnreadableInput, match=r"bad\.png: the file is empty"):
         split.inputs[4]
     with pytest.raises(FileError, match="There is no file or folder nowhere"):
@@ -354,13 +431,22 @@ def test_files_may_be_given_one_by_one(photos, tmp_path):
 def test_a_folder_is_read_as_the_kind_that_is_given(photos):
     (photos / "cat" / "notes.txt").write_text("a cat")
     texts = load_files([photos], "text")
-    assert (list(texts.names), texts.inputs[0]) == ([str(photos / "cat" / "notes.txt")], "a cat")
+    assert (list(texts.names), texts.inputs[0]) == (
+        [str(photos / "cat" / "notes.txt")],
+        "a cat",
+    )
     assert (texts.ignored, len(load_files([photos], "image"))) == ({".png": 6}, 6)
-    with pytest.raises(FileError, match=r"photos has no sounds, which end in \.wav; it has 6 \.png, 1 \.txt\.$"):
+    with pytest.raises(
+        FileError,
+        match=r"photos has no sounds, which end in \.wav; it has 6 \.png, 1 \.txt\.$",
+    ):
         load_files([photos], "sound")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pillow_heif") is None, reason="pillow-heif is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("pillow_heif") is None,
+    reason="pillow-heif is not installed",
+)
 def test_heic_is_read_where_its_extra_is_installed(photos):
     import pillow_heif
 

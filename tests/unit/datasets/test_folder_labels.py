@@ -15,8 +15,16 @@ def files(*folders):
     ("folders", "tree", "labels"),
     [
         (["cat", "dog"], None, ["cat", "dog"]),
-        (["animal/cat", "animal/dog", "sky"], None, ["animal/cat", "animal/dog", "sky"]),
-        (["animal/cat", "animal/dog", "vehicle/car"], None, ["animal/cat", "animal/dog", "vehicle/car"]),
+        (
+            ["animal/cat", "animal/dog", "sky"],
+            None,
+            ["animal/cat", "animal/dog", "sky"],
+        ),
+        (
+            ["animal/cat", "animal/dog", "vehicle/car"],
+            None,
+            ["animal/cat", "animal/dog", "vehicle/car"],
+        ),
         (["animal/cat", "animal/dog", "sky"], False, ["animal", "animal", "sky"]),
         (["cat/2023", "cat/2024", "dog/2023-05-01"], None, ["cat", "cat", "dog"]),
         (["even/0", "even/2", "odd/1"], True, ["even/0", "even/2", "odd/1"]),
@@ -24,17 +32,35 @@ def files(*folders):
         (["cat/images", "dog/images"], True, ["cat/images", "dog/images"]),
         (["cat", "cat/old", "cat/new", "dog"], None, ["cat", "cat", "cat", "dog"]),
         (["cat", "cat/old", "cat/new", "dog"], True, ["cat", "cat", "cat", "dog"]),
-        (["animal/cat/2023", "animal/cat/2024", "animal/dog/2023"], None, ["animal/cat", "animal/cat", "animal/dog"]),
+        (
+            ["animal/cat/2023", "animal/cat/2024", "animal/dog/2023"],
+            None,
+            ["animal/cat", "animal/cat", "animal/dog"],
+        ),
         (["0", "1"], None, ["0", "1"]),
         (["cat/home", "cat/away", "emu"], ["cat", "emu"], ["cat", "cat", "emu"]),
         (["animal/cat"], ["animal/cat", "animal/dog"], ["animal/cat"]),
-        (["animal/emu", "cat/images"], ["animal/cat", "animal/dog"], ["animal/emu", "cat"]),
-        (["even/0", "odd/3", "odd/5"], ["even/0", "odd/1"], ["even/0", "odd/3", "odd/5"]),
-        (["animal/cat/home", "animal/cat/away"], ["animal/cat", "animal/dog"], ["animal/cat", "animal/cat"]),
+        (
+            ["animal/emu", "cat/images"],
+            ["animal/cat", "animal/dog"],
+            ["animal/emu", "cat"],
+        ),
+        (
+            ["even/0", "odd/3", "odd/5"],
+            ["even/0", "odd/1"],
+            ["even/0", "odd/3", "odd/5"],
+        ),
+        (
+            ["animal/cat/home", "animal/cat/away"],
+            ["animal/cat", "animal/dog"],
+            ["animal/cat", "animal/cat"],
+        ),
     ],
 )
 def test_how_nested_folders_are_read(folders, tree, labels):
-    assert folder_labels(files(*folders), tree)[0] == [label for label in labels for _ in (1, 2)]
+    assert folder_labels(files(*folders), tree)[0] == [
+        label for label in labels for _ in (1, 2)
+    ]
 
 
 def test_the_detected_labels_are_reported_unless_they_were_given():
@@ -47,12 +73,17 @@ def test_the_detected_labels_are_reported_unless_they_were_given():
         "Sub-folders such as cat/2023 belong to their class cat; --tree (tree=True) makes each a class.",
     )
     for stated in (True, False):
-        assert folder_labels(files("animal/cat", "animal/dog", "cat/2023"), stated)[1] == ()
+        assert (
+            folder_labels(files("animal/cat", "animal/dog", "cat/2023"), stated)[1]
+            == ()
+        )
 
 
 @pytest.fixture
 def photos(tmp_path):
-    for i, name in enumerate(["train/animal/cat/1", "train/animal/dog/1", "train/sky/1", "test/animal/cat/2"]):
+    for i, name in enumerate(
+        ["train/animal/cat/1", "train/animal/dog/1", "train/sky/1", "test/animal/cat/2"]
+    ):
         path = tmp_path / "photos" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (6, 5), (i, i, i)).save(path)

@@ -19,7 +19,9 @@ def write(path, **changes):
         "test_images": IMAGES[:2, :, :, 0],
         "test_labels": np.array(["dog", "cat"]),
     }
-    np.savez_compressed(path, **{k: v for k, v in (arrays | changes).items() if v is not None})
+    np.savez_compressed(
+        path, **{k: v for k, v in (arrays | changes).items() if v is not None}
+    )
     return path
 
 
@@ -40,19 +42,39 @@ def test_a_pack_has_two_splits(tmp_path):
 def test_the_fingerprint_is_of_images_and_labels(tmp_path):
     first = load(write(tmp_path / "a.npz")).fingerprint
     assert load(write(tmp_path / "b.npz", test_images=None)).fingerprint == first
-    assert load(write(tmp_path / "c.npz", train_labels=LABELS.astype(np.int32))).fingerprint == first
-    assert load(write(tmp_path / "d.npz", train_labels=LABELS[::-1])).fingerprint != first
+    assert (
+        load(
+            write(tmp_path / "c.npz", train_labels=LABELS.astype(np.int32))
+        ).fingerprint
+        == first
+    )
+    assert (
+        load(write(tmp_path / "d.npz", train_labels=LABELS[::-1])).fingerprint != first
+    )
     assert load(write(tmp_path / "e.npz", train_images=IMAGES ^ 1)).fingerprint != first
     # must be the same on other machines
-    small = write(tmp_path / "f.npz", train_images=np.zeros((2, 1, 1), np.uint8), train_labels=np.array([0, 1]))
-    assert load(small).fingerprint == "b2957731056290eec3eaec3e0c307f37029cc075c32a3a32c715f08289cfbb38"
+    small = write(
+        tmp_path / "f.npz",
+        train_images=np.zeros((2, 1, 1), np.uint8),
+        train_labels=np.array([0, 1]),
+    )
+    assert (
+        load(small).fingerprint
+        == "b2957731056290eec3eaec3e0c307f37029cc075c32a3a32c715f08289cfbb38"
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"train_images": None}, r"has no train or train_images or .*; it holds: train_labels"),
-        ({"train_images": IMAGES.astype(float)}, r"must be uint8 of shape .* not float64"),
+        (
+            {"train_images": None},
+            r"has no train or train_images or .*; it holds: train_labels",
+        ),
+        (
+            {"train_images": IMAGES.astype(float)},
+            r"must be uint8 of shape .* not float64",
+        ),
         ({"train_images": IMAGES[:, :, :, :2]}, r"must be uint8 of shape"),
         ({"train_images": IMAGES[:, 0, 0]}, r"must be uint8 of shape"),
         (
@@ -67,7 +89,10 @@ def test_the_fingerprint_is_of_images_and_labels(tmp_path):
             {"train_labels": np.array(["x" * 1001] * 6)},
             r": labels must have at most 1,000 characters, .* 1,001",
         ),
-        ({"train_labels": LABELS.astype(float)}, r"train_labels: labels must be a list of integers or strings"),
+        (
+            {"train_labels": LABELS.astype(float)},
+            r"train_labels: labels must be a list of integers or strings",
+        ),
         ({"train_labels": LABELS.astype(object)}, r"not a readable pack"),
     ],
 )
@@ -101,7 +126,10 @@ def pack_of_bytes(path):
 
 
 def pack_with_names(path):
-    rows = {"train": np.eye(6, dtype=np.float32), "train_labels": np.array(list("abcabc"))}
+    rows = {
+        "train": np.eye(6, dtype=np.float32),
+        "train_labels": np.array(list("abcabc")),
+    }
     np.savez(path, **rows, train_names=np.array([f"n{i}" for i in range(6)]))
 
 
@@ -113,9 +141,19 @@ def test_600_flipped_bits_are_noticed_or_have_no_effect(tmp_path, make):
 
     def read():
         split = load(path)
-        return np.asarray(split.inputs).tobytes(), split.labels.tolist(), list(split.names), split.parts
+        return (
+            np.asarray(split.inputs).tobytes(),
+            split.labels.tolist(),
+            list(split.names),
+            split.parts,
+        )
 
-    whole, content, draw, messages = read(), path.read_bytes(), np.random.default_rng(0), []
+    whole, content, draw, messages = (
+        read(),
+        path.read_bytes(),
+        np.random.default_rng(0),
+        [],
+    )
     listed = content.index(b"PK\1\2")
     for first in (0, listed):
         for bit in draw.integers(8 * first, 8 * len(content), size=300).tolist():
@@ -133,11 +171,14 @@ def test_600_flipped_bits_are_noticed_or_have_no_effect(tmp_path, make):
 def test_other_files_are_refused(tmp_path):
     with open(tmp_path / "array.npz", "wb") as f:
         np.save(f, IMAGES)
-    with pytest.raises(FileError, match=r"array\.npz is not a pack: it holds one array"):
+    with pytest.raises(
+        FileError, match=r"array\.npz is not a pack: it holds one array"
+    ):
         load(tmp_path / "array.npz")
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(
-        FileError, match=r"give a folder per class, a table \(\.csv, \.tsv, \.jsonl, \.parquet, .*\), a \.npz"
+        FileError,
+        match=r"give a folder per class, a table \(\.csv, \.tsv, \.jsonl, \.parquet, .*\), a \.npz",
     ):
         load(tmp_path / "a.txt")
 
@@ -154,15 +195,25 @@ def test_sequences_behave_as_lists_do():
 
 
 def test_the_width_of_integers_has_no_effect():
-    splits = [Split(IMAGES, LABELS.astype(kind), list("abcdef"), (0, 1, 2), "image") for kind in ("u1", ">i4", "<i8")]
+    splits = [
+        Split(IMAGES, LABELS.astype(kind), list("abcdef"), (0, 1, 2), "image")
+        for kind in ("u1", ">i4", "<i8")
+    ]
     assert len({s.fingerprint for s in splits}) == 1
     assert repr(splits[0]) == "Split(6 images, 3 classes)"
-    assert repr(Split(IMAGES[:1], LABELS[:1], ["a"], (0,), "image")) == "Split(1 image, 1 class)"
+    assert (
+        repr(Split(IMAGES[:1], LABELS[:1], ["a"], (0,), "image"))
+        == "Split(1 image, 1 class)"
+    )
 
 
 def test_the_error_of_an_input_can_be_pickled():
     error = pickle.loads(pickle.dumps(UnreadableInput("a/b.jpg", "it is empty")))
-    assert (error.name, error.reason, str(error)) == ("a/b.jpg", "it is empty", "Cannot read a/b.jpg: it is empty.")
+    assert (error.name, error.reason, str(error)) == (
+        "a/b.jpg",
+        "it is empty",
+        "Cannot read a/b.jpg: it is empty.",
+    )
 
 
 def test_a_split_of_unequal_parts_is_refused():

@@ -7,13 +7,17 @@ from imprint.datasets import load
 
 
 def lines(path, rows):
-    path.write_text("\n".join(json.dumps(r) if not isinstance(r, str) else r for r in rows), "utf-8")
+    path.write_text(
+        "\n".join(json.dumps(r) if not isinstance(r, str) else r for r in rows), "utf-8"
+    )
     return path
 
 
 def test_csv(tmp_path):
     path = tmp_path / "mail.csv"
-    path.write_bytes('\ufefflabel,text,note\r\nspam,"Buy, ""now""\nhere",x\r\n7,Grüße,y\r\n'.encode())
+    path.write_bytes(
+        '\ufefflabel,text,note\r\nspam,"Buy, ""now""\nhere",x\r\n7,Grüße,y\r\n'.encode()
+    )
     split = load(path)
     assert split.inputs == ('Buy, "now"\nhere', "Grüße")
     assert split.labels.tolist() == ["spam", "7"]
@@ -23,19 +27,29 @@ def test_csv(tmp_path):
 
 
 def test_json_lines_keep_integers(tmp_path):
-    split = load(lines(tmp_path / "a.jsonl", [{"text": "x", "label": 3}, "", {"text": "y", "label": 1}]))
+    split = load(
+        lines(
+            tmp_path / "a.jsonl",
+            [{"text": "x", "label": 3}, "", {"text": "y", "label": 1}],
+        )
+    )
     assert split.labels.tolist() == [3, 1]
 
 
 def test_whole_numbers_in_csv_are_numbers_if_all_are(tmp_path):
     def labels(*values):
-        (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"x,{v}\n" for v in values))
+        (tmp_path / "a.csv").write_text(
+            "text,label\n" + "".join(f"x,{v}\n" for v in values)
+        )
         return load(tmp_path / "a.csv").labels.tolist()
 
     assert labels("3", "-1", "10") == [3, -1, 10]
     assert labels("3", "b") == ["3", "b"]
     assert labels("007", "12") == ["007", "12"]  # a code, not a number
-    with pytest.raises(FileError, match=r"row 3, column 'label': '0\.5' is neither text nor a whole number"):
+    with pytest.raises(
+        FileError,
+        match=r"row 3, column 'label': '0\.5' is neither text nor a whole number",
+    ):
         labels("3", "0.5")
 
 
@@ -57,7 +71,9 @@ def test_a_folder_may_hold_train_and_test(tmp_path):
 
 def test_the_fingerprint_is_of_texts_and_labels(tmp_path):
     def of(name, rows):
-        return load(lines(tmp_path / name, [{"text": t, "label": v} for t, v in rows])).fingerprint
+        return load(
+            lines(tmp_path / name, [{"text": t, "label": v} for t, v in rows])
+        ).fingerprint
 
     first = of("a.jsonl", [("ab", "x"), ("c", "y")])
     assert of("b.jsonl", [("ab", "x"), ("c", "y")]) == first
@@ -70,7 +86,9 @@ def test_trec_lines_end_at_line_feeds_only(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     folder = tmp_path / "data" / "text" / "trec"
     folder.mkdir(parents=True)
-    (folder / "train_5500.label").write_bytes(b"NUM:dist How far\x85is it ?\nLOC:city Where is Malm\xf6 ? \n")
+    (folder / "train_5500.label").write_bytes(
+        b"NUM:dist How far\x85is it ?\nLOC:city Where is Malm\xf6 ? \n"
+    )
     (folder / "TREC_10.label").write_bytes(b"HUM:desc Who ?\r\n")
     split = load("trec")
     assert split.inputs == ("How far\x85is it ?", "Where is Malmö ?")

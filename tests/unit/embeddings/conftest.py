@@ -17,7 +17,9 @@ class Backbone:
 
     def __init__(self, width: int = 8, pixels: int = 16):
         self.record, self.width = SimpleNamespace(name="projection"), width
-        self.matrix = np.random.default_rng(0).normal(size=(pixels, width)).astype(np.float32)
+        self.matrix = (
+            np.random.default_rng(0).normal(size=(pixels, width)).astype(np.float32)
+        )
         self.fingerprint = digest(["projection", self.matrix])
         self.batches: list[int] = []
 
@@ -42,14 +44,21 @@ class Pictures:
         return self.pixels[i]
 
 
-def split(n: int = 50, unreadable: Sequence[int] = (), labels: Any = None, prefix: str = "train") -> Any:
+def split(
+    n: int = 50,
+    unreadable: Sequence[int] = (),
+    labels: Any = None,
+    prefix: str = "train",
+) -> Any:
     pixels = np.random.default_rng(1).integers(0, 256, (n, 4, 4), np.uint8)
     labels = np.arange(n) % 3 if labels is None else np.asarray(labels)
     return SimpleNamespace(
         inputs=Pictures(pixels, unreadable),
         labels=labels,
         names=[f"{prefix}/{i}" for i in range(n)],
-        fingerprint=digest([pixels, "".join(map(str, labels)), repr(sorted(unreadable))]),
+        fingerprint=digest(
+            [pixels, "".join(map(str, labels)), repr(sorted(unreadable))]
+        ),
     )
 
 
@@ -68,6 +77,10 @@ def contents() -> Any:
     """The bytes of every file in a folder, by relative path."""
 
     def read(folder: Path) -> dict[str, bytes]:
-        return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+        return {
+            str(p.relative_to(folder)): p.read_bytes()
+            for p in sorted(folder.rglob("*"))
+            if p.is_file()
+        }
 
     return read

@@ -42,8 +42,14 @@ def cache_file(home):
 
 def test_cached_and_new_rows_are_those_of_the_backbone(photos, make_backbone):
     split, backbone = load(photos), make_backbone(pixels=48)
-    plain = backbone.embed(np.stack([backbone.prepare(x) for x in (split.inputs[i] for i in range(20))]))
-    new, again, none = embed(backbone, split), embed(backbone, split), embed(backbone, split, remember=False)
+    plain = backbone.embed(
+        np.stack([backbone.prepare(x) for x in (split.inputs[i] for i in range(20))])
+    )
+    new, again, none = (
+        embed(backbone, split),
+        embed(backbone, split),
+        embed(backbone, split, remember=False),
+    )
     assert [e.known for e in (new, again, none)] == [0, 20, 0]
     for e in (new, again, none):
         np.testing.assert_allclose(e.X, plain, rtol=1e-6)
@@ -51,27 +57,39 @@ def test_cached_and_new_rows_are_those_of_the_backbone(photos, make_backbone):
     np.testing.assert_array_equal(new.X, again.X)
 
 
-def test_only_new_pictures_are_embedded_after_moves_and_renames(photos, make_backbone, tmp_path):
+def test_only_new_pictures_are_embedded_after_moves_and_renames(
+    photos, make_backbone, tmp_path
+):
     first = embed(make_backbone(pixels=48), load(photos))
     moved = tmp_path / "moved" / "c"
     shutil.copytree(photos / "a", moved)
     (moved / "0.png").rename(moved / "renamed.png")
     Image.new("RGB", (4, 4), "red").save(moved / "new.png")
     (moved / "bad.png").write_bytes(b"no picture")
-    backbone, given = make_backbone(pixels=48), load_files([moved, photos / "b" / "1.png"])
+    backbone, given = (
+        make_backbone(pixels=48),
+        load_files([moved, photos / "b" / "1.png"]),
+    )
     embedded = embed(backbone, given)
     assert (backbone.batches, embedded.known, len(embedded.X)) == ([1], 11, 12)
     bad = str(moved / "bad.png")
-    assert [(s.name, s.index) for s in embedded.skipped] == [(bad, list(given.names).index(bad))]
+    assert [(s.name, s.index) for s in embedded.skipped] == [
+        (bad, list(given.names).index(bad))
+    ]
     last = load(photos).names.index("b/1.png")
     np.testing.assert_array_equal(embedded.X[-1], first.X[last])
 
 
-def test_changed_content_of_the_same_size_and_time_is_another_picture(photos, make_backbone):
+def test_changed_content_of_the_same_size_and_time_is_another_picture(
+    photos, make_backbone
+):
     path = photos / "a" / "0.png"
     Image.new("L", (4, 4), 10).save(path.with_suffix(".bmp"))
     split = load(photos)
-    before, facts = embed(make_backbone(pixels=48), split), path.with_suffix(".bmp").stat()
+    before, facts = (
+        embed(make_backbone(pixels=48), split),
+        path.with_suffix(".bmp").stat(),
+    )
     raw = bytearray(path.with_suffix(".bmp").read_bytes())
     raw[-8] ^= 255
     path.with_suffix(".bmp").write_bytes(raw)
@@ -83,8 +101,16 @@ def test_changed_content_of_the_same_size_and_time_is_another_picture(photos, ma
 
 def test_texts_and_arrays_are_cached_too(make_backbone, make_split):
     backbone = make_backbone()
-    assert [embed(backbone, make_split(n)).known for n in (50, 60, 60)] == [0, 50, 60]  # the first 50 are the same
-    assert content_key("a") != content_key(b"a") != content_key(np.frombuffer(b"a", np.uint8))
+    assert [embed(backbone, make_split(n)).known for n in (50, 60, 60)] == [
+        0,
+        50,
+        60,
+    ]  # the first 50 are the same
+    assert (
+        content_key("a")
+        != content_key(b"a")
+        != content_key(np.frombuffer(b"a", np.uint8))
+    )
 
 
 def test_another_backbone_shares_nothing(make_backbone, make_split):
@@ -105,12 +131,16 @@ def test_flipped_bits_are_noticed(own_home, make_backbone, make_split):
         X, known = EmbeddingCache(make_backbone(width).fingerprint, width).find(keys)
         np.testing.assert_array_equal(X[known], right[known])
         lost += int((~known).sum())
-    assert 100 < lost < 3000  # most flips lose one row, flips in a tree page more, in unused bytes none
+    assert (
+        100 < lost < 3000
+    )  # most flips lose one row, flips in a tree page more, in unused bytes none
     for at in (0, 20, 100, len(whole) // 2, len(whole) - 500):
         damaged = bytearray(whole)
         damaged[at : at + 64] = bytes(64)
         path.write_bytes(damaged)
-        np.testing.assert_allclose(embed(make_backbone(width), split).X, right, atol=1e-6)  # smaller batches round
+        np.testing.assert_allclose(
+            embed(make_backbone(width), split).X, right, atol=1e-6
+        )  # smaller batches round
         assert embed(make_backbone(width), split).known == 30
 
 
@@ -133,35 +163,53 @@ def test_a_truncated_cache_costs_only_time(own_home, make_backbone, make_split):
 def _write(backbone, split, first):
     store = EmbeddingCache(backbone.fingerprint, backbone.width)
     for i in range(first, first + 100):
-        store.add([content_key(split.inputs.pixels[i])], backbone.embed(backbone.prepare(split.inputs.pixels[i])[None]))
+        store.add(
+            [content_key(split.inputs.pixels[i])],
+            backbone.embed(backbone.prepare(split.inputs.pixels[i])[None]),
+        )
 
 
 def test_several_processes_write_at_once(make_backbone, make_split):
     backbone, split = make_backbone(), make_split(400)
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_write, args=(backbone, split, first)) for first in (0, 100, 200, 300)]
+    writers = [
+        context.Process(target=_write, args=(backbone, split, first))
+        for first in (0, 100, 200, 300)
+    ]
     for w in writers:
         w.start()
     for w in writers:
         w.join()
-    X, known = EmbeddingCache(backbone.fingerprint, 8).find([content_key(p) for p in split.inputs.pixels])
+    X, known = EmbeddingCache(backbone.fingerprint, 8).find(
+        [content_key(p) for p in split.inputs.pixels]
+    )
     assert known.all()
     right = backbone.embed(np.stack([backbone.prepare(p) for p in split.inputs.pixels]))
     np.testing.assert_allclose(X, right, atol=1e-6)
 
 
-def test_a_home_that_cannot_be_written_is_reported_and_costs_only_time(own_home, make_backbone, make_split):
+def test_a_home_that_cannot_be_written_is_reported_and_costs_only_time(
+    own_home, make_backbone, make_split
+):
     own_home.write_text("not a folder")
     result = embed(make_backbone(), make_split(10))
     assert len(result.X) == 10
-    assert result.problem.startswith(f"The new embeddings are not cached: Cannot make the folder {own_home}")
+    assert result.problem.startswith(
+        f"The new embeddings are not cached: Cannot make the folder {own_home}"
+    )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the size of files is limited by signals on Linux only")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="the size of files is limited by signals on Linux only",
+)
 def test_a_full_disk_is_reported_and_keeps_what_was_cached(make_backbone, make_split):
     resource = pytest.importorskip("resource")
     assert embed(make_backbone(64), make_split(40)).problem is None
-    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before, handler = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
         result = embed(make_backbone(64), make_split(400))
@@ -184,14 +232,22 @@ def test_killed_writers_leave_a_valid_cache(make_backbone, make_split):
         time.sleep(0.02 + 0.02 * kill)
         writer.kill()
         writer.join()
-        X, known = EmbeddingCache(backbone.fingerprint, 8).find([content_key(p) for p in split.inputs.pixels])
-        rows = backbone.embed(np.stack([backbone.prepare(p) for p in split.inputs.pixels]))
+        X, known = EmbeddingCache(backbone.fingerprint, 8).find(
+            [content_key(p) for p in split.inputs.pixels]
+        )
+        rows = backbone.embed(
+            np.stack([backbone.prepare(p) for p in split.inputs.pixels])
+        )
         np.testing.assert_allclose(X[known], rows[known], atol=1e-6)
-        assert known.tolist() == sorted(known, reverse=True)  # a prefix: every finished write is kept
+        assert known.tolist() == sorted(
+            known, reverse=True
+        )  # a prefix: every finished write is kept
     assert embed(backbone, split).known == known.sum()
     assert embed(backbone, split).known == 400
 
 
 def test_counts_are_checked(make_backbone, make_split):
-    with pytest.raises(ParameterError, match=r"embed\(batch_size=0\): batch_size must be int >= 1"):
+    with pytest.raises(
+        ParameterError, match=r"embed\(batch_size=0\): batch_size must be int >= 1"
+    ):
         embed(make_backbone(), make_split(3), batch_size=0)

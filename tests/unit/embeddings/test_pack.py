@@ -18,7 +18,9 @@ BYTES = GOOD | dict(train=np.uint8(ROWS * 9 + 90), test=np.uint8(ROWS[:4] * 9 + 
 
 
 def test_floats_come_back_exactly(tmp_path):
-    write_pack(tmp_path / "a.npz", ROWS, LABELS, ROWS[:4], np.array(["a", "b", "c", "d"]))
+    write_pack(
+        tmp_path / "a.npz", ROWS, LABELS, ROWS[:4], np.array(["a", "b", "c", "d"])
+    )
     pack = read_pack(tmp_path / "a.npz")
     np.testing.assert_array_equal(pack.X, ROWS)
     np.testing.assert_array_equal(pack.y, LABELS)
@@ -33,7 +35,9 @@ def test_bytes_follow_the_rule_in_float32(tmp_path, scale, offset):
     np.savez(tmp_path / "a.npz", scale=scale, **BYTES, **extra)
     pack = read_pack(tmp_path / "a.npz")
     assert pack.X.dtype == np.float32
-    expected = BYTES["train"] * np.float32(scale) + np.float32(0 if offset is None else offset)
+    expected = BYTES["train"] * np.float32(scale) + np.float32(
+        0 if offset is None else offset
+    )
     np.testing.assert_array_equal(pack.X, expected)
 
 
@@ -65,18 +69,30 @@ def test_two_writes_give_the_same_bytes(tmp_path):
         (dict(train=ROWS[0]), "must be rows of numbers"),
         (dict(test=ROWS[:4, :3]), "the same width, not 5 and 3"),
         (dict(train=ROWS[:0], train_labels=LABELS[:0]), "must be rows of numbers"),
-        (dict(train_labels=LABELS[:3]), "train has 12 rows and train_labels has 3 labels"),
+        (
+            dict(train_labels=LABELS[:3]),
+            "train has 12 rows and train_labels has 3 labels",
+        ),
         (dict(test_labels=LABELS[:4] / 2), "test_labels: labels must be"),
-        (dict(test_labels=np.ones((4, 3))), "test_labels of two axes must hold 0 and 1"),
+        (
+            dict(test_labels=np.ones((4, 3))),
+            "test_labels of two axes must hold 0 and 1",
+        ),
         (dict(scale=np.float32(1)), "floating point, or unsigned bytes with a scale"),
         (dict(BYTES), "floating point, or unsigned bytes with a scale"),
         (dict(BYTES, scale=np.ones(4)), "one number or one per column"),
         (dict(BYTES, scale=np.float32(np.nan)), "nan is not a finite"),
-        (dict(train=np.full_like(ROWS, np.inf)), "row 1, column 1: inf is not a finite"),
+        (
+            dict(train=np.full_like(ROWS, np.inf)),
+            "row 1, column 1: inf is not a finite",
+        ),
     ],
 )
 def test_other_arrays_are_refused(tmp_path, change, rule):
-    np.savez(tmp_path / "a.npz", **{k: v for k, v in (GOOD | change).items() if v is not None})
+    np.savez(
+        tmp_path / "a.npz",
+        **{k: v for k, v in (GOOD | change).items() if v is not None},
+    )
     with pytest.raises(FileError, match=rf"a\.npz.*{rule}"):
         read_pack(tmp_path / "a.npz")
 
@@ -87,8 +103,17 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     np.save(tmp_path / "rows", ROWS)
     objects = dict(GOOD, train_labels=np.array([{}] * 12, object))
     np.savez(tmp_path / "objects.npz", **objects)
-    wrong = [b"", b"PK", raw[: len(raw) // 2], raw[:100] + b"x" * 20 + raw[120:], b"text"]
-    wrong += [(tmp_path / "rows.npy").read_bytes(), (tmp_path / "objects.npz").read_bytes()]
+    wrong = [
+        b"",
+        b"PK",
+        raw[: len(raw) // 2],
+        raw[:100] + b"x" * 20 + raw[120:],
+        b"text",
+    ]
+    wrong += [
+        (tmp_path / "rows.npy").read_bytes(),
+        (tmp_path / "objects.npz").read_bytes(),
+    ]
     for content in wrong:
         (tmp_path / "bad.npz").write_bytes(content)
         with pytest.raises(FileError, match=r"bad\.npz is not a (readable )?pack"):
@@ -98,19 +123,28 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 
 def test_invalid_arguments_are_refused_before_writing(tmp_path):
-    with pytest.raises(ParameterError, match=r"write_pack: .*train has 12 rows and train_labels has 3 labels"):
+    with pytest.raises(
+        ParameterError,
+        match=r"write_pack: .*train has 12 rows and train_labels has 3 labels",
+    ):
         write_pack(tmp_path / "a.npz", ROWS, LABELS[:3], ROWS, LABELS)
-    with pytest.raises(ParameterError, match=r"write_pack: .*row 1, column 1: nan is not a finite"):
+    with pytest.raises(
+        ParameterError, match=r"write_pack: .*row 1, column 1: nan is not a finite"
+    ):
         write_pack(tmp_path / "a.npz", ROWS * np.float32(np.nan), LABELS, ROWS, LABELS)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["full/mobilenet_v1_0.25_128-mnist", "subset/tinynet-cifar10"])
+@pytest.mark.parametrize(
+    "name", ["full/mobilenet_v1_0.25_128-mnist", "subset/tinynet-cifar10"]
+)
 def test_real_packs_are_read(shared_folder, name):
     path = shared_folder / "embeddings" / f"{name}.npz"
     pack = read_pack(path)
     with np.load(path) as d:
         offset = d["offset"] if "offset" in d.files else np.float32(0)
-        np.testing.assert_array_equal(pack.X, d["train"] * np.float32(d["scale"]) + offset)
+        np.testing.assert_array_equal(
+            pack.X, d["train"] * np.float32(d["scale"]) + offset
+        )
         np.testing.assert_array_equal(pack.y_test, d["test_labels"])

@@ -27,7 +27,12 @@ class Stop(BaseException):
 
 @pytest.fixture
 def undisturbed(make_backbone, make_split, tmp_path, contents):
-    e = extract(make_backbone(), make_split(60, BAD), batch_size=8, folder=tmp_path / "undisturbed")
+    e = extract(
+        make_backbone(),
+        make_split(60, BAD),
+        batch_size=8,
+        folder=tmp_path / "undisturbed",
+    )
     return contents(e.folder)
 
 
@@ -68,7 +73,9 @@ def stop_after(make_backbone, make_split):
 
 @pytest.mark.parametrize("batches", range(8))
 @pytest.mark.parametrize("error", [Stop, KeyboardInterrupt, RuntimeError])
-def test_finished_batches_are_not_repeated(stop_after, finish, undisturbed, tmp_path, batches, error):
+def test_finished_batches_are_not_repeated(
+    stop_after, finish, undisturbed, tmp_path, batches, error
+):
     stop_after(tmp_path / "a", batches, error)
     assert finish(tmp_path / "a") == (undisturbed, 8 - batches)
 
@@ -79,7 +86,9 @@ def test_stopping_after_every_batch(stop_after, finish, undisturbed, tmp_path):
     assert finish(tmp_path / "a") == (undisturbed, 1)
 
 
-def test_torn_files_are_truncated_to_the_last_complete_batch(stop_after, finish, undisturbed, tmp_path):
+def test_torn_files_are_truncated_to_the_last_complete_batch(
+    stop_after, finish, undisturbed, tmp_path
+):
     """A kill may happen between any two writes; a power failure may lose the end of either file."""
     partial, rng = stop_after(tmp_path / "a", 6), random.Random(0)
     kept = tmp_path / "kept"
@@ -100,7 +109,9 @@ def test_torn_files_are_truncated_to_the_last_complete_batch(stop_after, finish,
 def entries(partial):
     """Numbers and contents of the committed batches; number 0 is the identity of the extraction."""
     with closing(sqlite3.connect(partial / JOURNAL)) as database:
-        return database.execute("SELECT number, content FROM batches ORDER BY number").fetchall()
+        return database.execute(
+            "SELECT number, content FROM batches ORDER BY number"
+        ).fetchall()
 
 
 def test_what_is_not_committed_is_cut_off(stop_after, tmp_path):
@@ -113,7 +124,9 @@ def test_what_is_not_committed_is_cut_off(stop_after, tmp_path):
     assert (partial / ROWS).read_bytes() == rows
 
 
-def test_entries_without_their_rows_are_dropped(stop_after, finish, undisturbed, tmp_path):
+def test_entries_without_their_rows_are_dropped(
+    stop_after, finish, undisturbed, tmp_path
+):
     partial = stop_after(tmp_path / "a", 3)
     with open(partial / ROWS, "r+b") as f:
         f.truncate((partial / ROWS).stat().st_size - 1)
@@ -125,12 +138,16 @@ def test_entries_without_their_rows_are_dropped(stop_after, finish, undisturbed,
 def test_an_altered_entry_ends_the_journal(stop_after, finish, undisturbed, tmp_path):
     partial = stop_after(tmp_path / "a", 5)
     with closing(sqlite3.connect(partial / JOURNAL)) as database:
-        database.execute("UPDATE batches SET content = replace(content, '8', '9') WHERE number = 3")
+        database.execute(
+            "UPDATE batches SET content = replace(content, '8', '9') WHERE number = 3"
+        )
         database.commit()
     assert finish(tmp_path / "a") == (undisturbed, 8 - 2)
 
 
-def test_an_extraction_of_an_earlier_version_starts_again(stop_after, finish, undisturbed, tmp_path):
+def test_an_extraction_of_an_earlier_version_starts_again(
+    stop_after, finish, undisturbed, tmp_path
+):
     partial = stop_after(tmp_path / "a", 3)
     (partial / JOURNAL).unlink()
     (partial / "journal").write_bytes(b"0badcafe {}\n")
@@ -138,7 +155,9 @@ def test_an_extraction_of_an_earlier_version_starts_again(stop_after, finish, un
 
 
 @pytest.mark.parametrize("name", [JOURNAL, ROWS])
-def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed, tmp_path, name):
+def test_lost_pages_are_found_and_computed_again(
+    stop_after, finish, undisturbed, tmp_path, name
+):
     """After a power failure, a file may have its full length but not its content."""
     path = stop_after(tmp_path / "a", 6) / name
     raw = bytearray(path.read_bytes())
@@ -146,7 +165,9 @@ def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed
     path.write_bytes(raw)
     stored, repeated = finish(tmp_path / "a")
     assert stored == undisturbed
-    assert 2 <= repeated <= 8  # a damaged database is discarded; damage in unused bytes has no effect
+    assert (
+        2 <= repeated <= 8
+    )  # a damaged database is discarded; damage in unused bytes has no effect
 
 
 @pytest.mark.parametrize("name", [JOURNAL, ROWS])
@@ -161,7 +182,9 @@ def test_flipped_bits_never_mark_wrong_batches_as_done(stop_after, tmp_path, nam
         for path, content in files.items():
             path.write_bytes(content)
         first = 8 * HEADER_BYTES if name == ROWS else 0  # the header is written last
-        bit = int(np.random.default_rng(seed).integers(first, 8 * len(files[partial / name])))
+        bit = int(
+            np.random.default_rng(seed).integers(first, 8 * len(files[partial / name]))
+        )
         damaged = bytearray(files[partial / name])
         damaged[bit // 8] ^= 1 << bit % 8
         (partial / name).write_bytes(damaged)
@@ -175,9 +198,19 @@ def test_flipped_bits_never_mark_wrong_batches_as_done(stop_after, tmp_path, nam
 
 @pytest.mark.parametrize("calls", [0, 1, 2])  # before the one that stops
 @pytest.mark.parametrize(
-    "step", ["numpy.ascontiguousarray", "json.dumps", "os.fsync", "os.replace", "os.rename", "os.unlink"]
+    "step",
+    [
+        "numpy.ascontiguousarray",
+        "json.dumps",
+        "os.fsync",
+        "os.replace",
+        "os.rename",
+        "os.unlink",
+    ],
 )
-def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, step, calls):
+def test_stopping_while_finishing(
+    finish, undisturbed, tmp_path, monkeypatch, step, calls
+):
     (owner, name), left = step.split("."), [calls]
     honest_step, honest_complete = getattr(sys.modules[owner], name), store.complete
 
@@ -201,7 +234,9 @@ def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, st
 
 
 @pytest.mark.parametrize("room", [0, 100, 500, 1000, 1500, 1800])
-def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch, room):
+def test_a_full_disk_is_one_sentence_and_resumable(
+    finish, undisturbed, tmp_path, monkeypatch, room
+):
     left, honest = [room], ExtractionJournal._append
 
     def append(self, raw):
@@ -212,15 +247,22 @@ def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path
 
     with monkeypatch.context() as m:
         m.setattr(ExtractionJournal, "_append", append)
-        with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
+        with pytest.raises(
+            FileError,
+            match=r"Cannot write .*: No space left on device; finished batches are kept",
+        ):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
     committed = len(entries(partial)) - 1
-    assert room // 256 <= committed <= room // 224  # bytes of a batch, of a batch with an unreadable input
+    assert (
+        room // 256 <= committed <= room // 224
+    )  # bytes of a batch, of a batch with an unreadable input
     assert finish(tmp_path / "a") == (undisturbed, 8 - committed)
 
 
-def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch):
+def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(
+    finish, undisturbed, tmp_path, monkeypatch
+):
     """SQLite reports a full disk because its number of pages is limited."""
     honest, honest_insert = Database.__init__, Database.insert
 
@@ -230,8 +272,17 @@ def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undistu
 
     with monkeypatch.context() as m:
         m.setattr(Database, "__init__", small)
-        m.setattr(Database, "insert", lambda self, table, n, text: honest_insert(self, table, n, text + " " * 2000))
-        with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
+        m.setattr(
+            Database,
+            "insert",
+            lambda self, table, n, text: honest_insert(
+                self, table, n, text + " " * 2000
+            ),
+        )
+        with pytest.raises(
+            FileError,
+            match=r"Cannot write .*: No space left on device; finished batches are kept",
+        ):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
     committed = len(entries(partial)) - 1
@@ -239,7 +290,9 @@ def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undistu
     assert finish(tmp_path / "a") == (undisturbed, 8 - committed)
 
 
-def test_another_batch_size_resumes_the_extraction(stop_after, make_backbone, make_split, tmp_path):
+def test_another_batch_size_resumes_the_extraction(
+    stop_after, make_backbone, make_split, tmp_path
+):
     stop_after(tmp_path / "a", 3)
     backbone = make_backbone()
     e = extract(backbone, make_split(60, BAD), batch_size=36, folder=tmp_path / "a")
@@ -248,19 +301,34 @@ def test_another_batch_size_resumes_the_extraction(stop_after, make_backbone, ma
     np.testing.assert_allclose(e.X, whole.X, rtol=1e-5, atol=1e-6)
 
 
-def test_progress_resumes_after_an_interruption(stop_after, make_backbone, make_split, tmp_path, monkeypatch):
+def test_progress_resumes_after_an_interruption(
+    stop_after, make_backbone, make_split, tmp_path, monkeypatch
+):
     stop_after(tmp_path / "a", 3)
     clock = SimpleNamespace(monotonic=itertools.count().__next__)
     monkeypatch.setattr(sys.modules["imprint.embeddings.pipeline"], "time", clock)
     seen = []
-    extract(make_backbone(), make_split(60, BAD), batch_size=8, folder=tmp_path / "a", progress=seen.append)
+    extract(
+        make_backbone(),
+        make_split(60, BAD),
+        batch_size=8,
+        folder=tmp_path / "a",
+        progress=seen.append,
+    )
     assert [p.done for p in seen] == [24, 32, 40, 48, 56, 60]
     assert seen[0].skipped == 2
-    assert (seen[1].rate, seen[1].eta) == (8, 28 / 8)  # of this run; earlier batches are not counted
+    assert (seen[1].rate, seen[1].eta) == (
+        8,
+        28 / 8,
+    )  # of this run; earlier batches are not counted
 
 
-def test_a_folder_with_another_extraction_is_refused(stop_after, make_backbone, make_split, tmp_path):
+def test_a_folder_with_another_extraction_is_refused(
+    stop_after, make_backbone, make_split, tmp_path
+):
     partial = stop_after(tmp_path / "a", 3)
     identity = {"key": "other", "width": 8}
-    with pytest.raises(ImprintError, match="holds part of another extraction: delete that folder"):
+    with pytest.raises(
+        ImprintError, match="holds part of another extraction: delete that folder"
+    ):
         ExtractionJournal(partial, identity)

@@ -30,12 +30,16 @@ def digits():
 def test_stored_rows_are_the_networks(tinynet, digits, tmp_path):
     e = extract(tinynet, digits, batch_size=16, folder=tmp_path)
     prepared = np.stack([tinynet.prepare(picture) for picture in digits.inputs])
-    alone = np.concatenate([tinynet.embed(prepared[i : i + 16]) for i in range(0, FIRST, 16)])
+    alone = np.concatenate(
+        [tinynet.embed(prepared[i : i + 16]) for i in range(0, FIRST, 16)]
+    )
     np.testing.assert_array_equal(e.X, alone)
     assert e.manifest["backbone"]["name"] == "tinynet"
 
 
-def test_a_stopped_extraction_ends_in_the_same_bytes(tinynet, digits, tmp_path, contents):
+def test_a_stopped_extraction_ends_in_the_same_bytes(
+    tinynet, digits, tmp_path, contents
+):
     class Stop(BaseException):
         pass
 
@@ -45,6 +49,8 @@ def test_a_stopped_extraction_ends_in_the_same_bytes(tinynet, digits, tmp_path, 
 
     whole = extract(tinynet, digits, batch_size=8, folder=tmp_path / "whole")
     with pytest.raises(Stop):
-        extract(tinynet, digits, batch_size=8, folder=tmp_path / "stopped", progress=stop)
+        extract(
+            tinynet, digits, batch_size=8, folder=tmp_path / "stopped", progress=stop
+        )
     again = extract(tinynet, digits, batch_size=8, folder=tmp_path / "stopped")
     assert contents(again.folder) == contents(whole.folder)

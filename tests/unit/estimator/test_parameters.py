@@ -13,28 +13,43 @@ from imprint.export import export
 from imprint.generators.kmeans import KMeans
 
 RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 3, 20, axis=0), np.repeat(["a", "b", "c"], 20)
+X, Y = (
+    RNG.normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 3, 20, axis=0),
+    np.repeat(["a", "b", "c"], 20),
+)
 
 
-@pytest.mark.parametrize("generator", ["kmeans(k=7)", KMeans(k=7)], ids=["text", "component"])
+@pytest.mark.parametrize(
+    "generator", ["kmeans(k=7)", KMeans(k=7)], ids=["text", "component"]
+)
 def test_a_grid_search_sets_parameters_of_components(generator):
-    clf = ImprintClassifier(generator=generator, aggregator="nearest(m=1)", random_state=0)
+    clf = ImprintClassifier(
+        generator=generator, aggregator="nearest(m=1)", random_state=0
+    )
     assert clf.get_params()["generator__k"] == 7
-    search = GridSearchCV(clf, {"generator__k": [1, 3], "aggregator__m": [1, 2]}, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        clf, {"generator__k": [1, 3], "aggregator__m": [1, 2]}, cv=2
+    ).fit(X, Y)
     assert search.best_params_.keys() == {"generator__k", "aggregator__m"}
     assert len(search.cv_results_["params"]) == 4
     best = search.best_estimator_
     assert type(best.generator) is type(generator)
     assert best.get_params()["generator__k"] == search.best_params_["generator__k"]
-    assert np.bincount(best.proxies_.labels).tolist() == 3 * [search.best_params_["generator__k"]]
+    assert np.bincount(best.proxies_.labels).tolist() == 3 * [
+        search.best_params_["generator__k"]
+    ]
     assert clf.generator == generator, "the given estimator does not change"
     assert clone(best).get_params() == best.get_params()
 
 
 def test_a_part_and_its_parameter_may_change_together():
-    clf = ImprintClassifier(generator="mean").set_params(generator__k=3, generator="kmeans")
+    clf = ImprintClassifier(generator="mean").set_params(
+        generator__k=3, generator="kmeans"
+    )
     assert clf.generator == "kmeans(k=3)"
-    with pytest.raises(ParameterError, match=r"KMeans has no parameter 'q'\. It takes: k\."):
+    with pytest.raises(
+        ParameterError, match=r"KMeans has no parameter 'q'\. It takes: k\."
+    ):
         clf.set_params(generator__q=1)
     with pytest.raises(ParameterError, match=r"KMeans\(k=0\): k must be int >= 1\."):
         clf.set_params(generator__k=0)
@@ -45,10 +60,15 @@ def test_a_part_and_its_parameter_may_change_together():
 
 
 def test_a_fitted_model_follows_the_method_it_was_fitted_with(tmp_path):
-    clf = ImprintClassifier(generator="mean", norm_post="l2", aggregator="max", random_state=0).fit(X, Y)
+    clf = ImprintClassifier(
+        generator="mean", norm_post="l2", aggregator="max", random_state=0
+    ).fit(X, Y)
     before, text = clf.predict_proba(X), repr(clf)
     clf.save(tmp_path / "before")
-    for change in ({"generator": "kmeans(k=5)", "aggregator": "nearest(m=3)"}, {"generator": "no such thing"}):
+    for change in (
+        {"generator": "kmeans(k=5)", "aggregator": "nearest(m=3)"},
+        {"generator": "no such thing"},
+    ):
         clf.set_params(**change, norm_inf="none", random_state=9)
         assert np.array_equal(clf.predict_proba(X), before)
         assert str(clf.head_.method) == "l2 / mean / l2 / l2 / max"
@@ -58,7 +78,13 @@ def test_a_fitted_model_follows_the_method_it_was_fitted_with(tmp_path):
         about = export(clf, tmp_path / "h.npz", "numpy").model.about
         assert (about["method"], about["proxies"]) == ("l2 / mean / l2 / l2 / max", 3)
         clf.partial_fit(X[:1], ["a"])
-        clf.set_params(generator="mean", norm_post="l2", norm_inf="l2", aggregator="max", random_state=0)
+        clf.set_params(
+            generator="mean",
+            norm_post="l2",
+            norm_inf="l2",
+            aggregator="max",
+            random_state=0,
+        )
         clf.fit(X, Y)
         assert repr(clf) == text
     assert container.read(tmp_path / "after")[0]["parts"]["generator"] == "mean"

@@ -23,7 +23,13 @@ def test_results_have_the_type_of_the_input(aggregator):
         assert there.dtype == torch.from_numpy(here).dtype
         assert np.array_equal(there.numpy(), here)
     assert b.score(torch.from_numpy(X), torch.from_numpy(Y)) == a.score(X, Y)
-    assert b.partial_fit(torch.zeros(1, 6), torch.tensor([11])).classes_.tolist() == [3, 5, 7, 9, 11]
+    assert b.partial_fit(torch.zeros(1, 6), torch.tensor([11])).classes_.tolist() == [
+        3,
+        5,
+        7,
+        9,
+        11,
+    ]
 
 
 def test_text_labels_stay_numpy():
@@ -60,7 +66,10 @@ def test_rows_on_a_gpu_determine_the_number_of_columns(monkeypatch):
     clf = ImprintClassifier(generator="mean").fit(torch.from_numpy(X), Y)
     assert clf.n_features_in_ == 6
     for rows in (X[:, :5], torch.from_numpy(X[:, :5])):
-        with pytest.raises(ParameterError, match="X has 5 features, but ImprintClassifier is expecting 6"):
+        with pytest.raises(
+            ParameterError,
+            match="X has 5 features, but ImprintClassifier is expecting 6",
+        ):
             clf.predict(rows)
     with pytest.raises(ParameterError, match="X must be finite rows"):
         clf.predict(torch.full((1, 6), torch.nan))

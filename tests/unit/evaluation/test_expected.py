@@ -25,8 +25,13 @@ def described(X, y, **options):
 
 def blobs(sizes, spread, seed=0):
     rng = np.random.default_rng(seed)
-    X = [rng.normal(scale=spread, size=(n, 6)) + 2 * np.eye(6)[c] for c, n in enumerate(sizes)]
-    return np.concatenate(X), np.repeat([f"class {c}" for c in range(len(sizes))], sizes)
+    X = [
+        rng.normal(scale=spread, size=(n, 6)) + 2 * np.eye(6)[c]
+        for c, n in enumerate(sizes)
+    ]
+    return np.concatenate(X), np.repeat(
+        [f"class {c}" for c in range(len(sizes))], sizes
+    )
 
 
 def test_the_accuracy_the_confused_pair_and_the_weakest_class():
@@ -34,15 +39,28 @@ def test_the_accuracy_the_confused_pair_and_the_weakest_class():
     lines, model = described(X, y)
     low, high = (100 * end for end in model.expected_interval_)
     interval = f"(95 % interval {low:.1f}-{high:.1f} %)"
-    assert lines[0] == f"Expected accuracy: {100 * model.expected_accuracy_:.1f} % {interval}."
+    assert (
+        lines[0]
+        == f"Expected accuracy: {100 * model.expected_accuracy_:.1f} % {interval}."
+    )
     answers = model.state.head.folds.predictions
     recall = {c: answers.correct[answers.true == c].mean() for c in range(3)}
     worst = min(recall, key=recall.get)
     rows = [60, 60, 12][worst]
-    assert lines[-1] == (f"To improve: add pictures of class {worst} ({rows} now, recall {100 * recall[worst]:.1f} %).")
-    pairs = {(a, b): np.mean(answers.winners[answers.true == a] == b) for a in range(3) for b in range(3) if a != b}
+    assert lines[-1] == (
+        f"To improve: add pictures of class {worst} ({rows} now, recall {100 * recall[worst]:.1f} %)."
+    )
+    pairs = {
+        (a, b): np.mean(answers.winners[answers.true == a] == b)
+        for a in range(3)
+        for b in range(3)
+        if a != b
+    }
     a, b = max(pairs, key=pairs.get)
-    assert lines[-2] == f"Most confused: class {a} predicted as class {b} ({100 * pairs[a, b]:.1f} % of class {a})."
+    assert (
+        lines[-2]
+        == f"Most confused: class {a} predicted as class {b} ({100 * pairs[a, b]:.1f} % of class {a})."
+    )
 
 
 def test_a_model_without_mistakes_has_no_weakness():
@@ -53,22 +71,39 @@ def test_a_model_without_mistakes_has_no_weakness():
 def test_a_class_with_one_row_needs_more():
     X, y = blobs([20, 20, 1], 0.1)
     lines, _ = described(X, y)
-    assert lines[-1] == "To improve: add pictures of class 2 (1 now, too few to measure recall)."
+    assert (
+        lines[-1]
+        == "To improve: add pictures of class 2 (1 now, too few to measure recall)."
+    )
 
 
 def test_the_smaller_of_two_classes_with_the_same_recall_needs_more():
-    true, winners = np.repeat([0, 1, 2], [4, 2, 6]), np.array([0, 0, 1, 2, 1, 0, *[2] * 6])
-    answers = SimpleNamespace(
-        classes=["a", "b", "c"], true=true, winners=winners, assessed=np.ones(12, bool), weight=np.ones(12)
+    true, winners = (
+        np.repeat([0, 1, 2], [4, 2, 6]),
+        np.array([0, 0, 1, 2, 1, 0, *[2] * 6]),
     )
-    assert _weaknesses(answers, 0.75, "texts")[-1] == "To improve: add texts of b (2 now, recall 50.0 %)."
+    answers = SimpleNamespace(
+        classes=["a", "b", "c"],
+        true=true,
+        winners=winners,
+        assessed=np.ones(12, bool),
+        weight=np.ones(12),
+    )
+    assert (
+        _weaknesses(answers, 0.75, "texts")[-1]
+        == "To improve: add texts of b (2 now, recall 50.0 %)."
+    )
 
 
 def test_estimates_that_are_not_available_are_reported():
     one, _ = described(np.eye(3), ["a"] * 3)
-    assert one == ["Expected accuracy: not available with one class; add a second class."]
+    assert one == [
+        "Expected accuracy: not available with one class; add a second class."
+    ]
     two, _ = described(np.eye(3)[:2], ["a", "b"])
-    assert two == ["Expected accuracy: not available; give at least two pictures of every class."]
+    assert two == [
+        "Expected accuracy: not available; give at least two pictures of every class."
+    ]
     assert described(*blobs([9, 9], 1), calibrate=False)[0] == []
 
 
@@ -76,7 +111,9 @@ def test_tags_have_average_precision_and_the_label_with_the_lowest_f1():
     rng = np.random.default_rng(0)
     Y = rng.random((80, 3)) < [0.5, 0.4, 0.1]
     X = Y @ rng.normal(size=(3, 8)) + rng.normal(size=(80, 8))
-    lines, model = described(X, [[f"tag {c}" for c in np.flatnonzero(row)] for row in Y])
+    lines, model = described(
+        X, [[f"tag {c}" for c in np.flatnonzero(row)] for row in Y]
+    )
     calibration = model.state.head.calibration
     assert lines[0] == (
         f"Expected (leave-one-out): mean average precision {100 * calibration.average_precision.mean():.1f} %, "
@@ -84,4 +121,7 @@ def test_tags_have_average_precision_and_the_label_with_the_lowest_f1():
     )
     worst = int(calibration.f1.argmin())
     share = f"{100 * calibration.f1[worst]:.1f} %"
-    assert lines[1] == f"To improve: add pictures of tag {worst} ({Y[:, worst].sum()} now, F1 {share})."
+    assert (
+        lines[1]
+        == f"To improve: add pictures of tag {worst} ({Y[:, worst].sum()} now, F1 {share})."
+    )

@@ -42,6 +42,15 @@ def test_hard_rows_of_correct_labels_are_not_listed():
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
     assert (P.argmax(axis=1) != y).sum() == 20
     assert label_errors(S, P, P, y, np.ones(len(y), bool)) == []
-    S[hard[:10]] += 0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]  # ten of them become typical rows of the other class
+    S[hard[:10]] += (
+        0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]
+    )  # ten of them become typical rows of the other class
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
-    assert 5 <= len({e[0] for e in label_errors(S, P, P, y, np.ones(len(y), bool))} & set(hard[:10].tolist())) <= 10
+    assert (
+        5
+        <= len(
+            {e[0] for e in label_errors(S, P, P, y, np.ones(len(y), bool))}
+            & set(hard[:10].tolist())
+        )
+        <= 10
+    )

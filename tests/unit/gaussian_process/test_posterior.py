@@ -13,7 +13,14 @@ from imprint.gaussian_process import nystroem
 from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
 from imprint.gaussian_process.posterior import add_classes, remove_classes, solve
-from imprint.gaussian_process.scale import MAX_RESOLVED_PROXIES, merge_moments, moments, rounded_scale, scale, scale_for
+from imprint.gaussian_process.scale import (
+    MAX_RESOLVED_PROXIES,
+    merge_moments,
+    moments,
+    rounded_scale,
+    scale,
+    scale_for,
+)
 
 RATE = 0.04
 
@@ -29,14 +36,18 @@ def drawn(classes, per_class, width=12, seed=0):
 
 def whole(W, labels, noise):
     """scikit-learn's Gaussian process on one-hot labels."""
-    process = GaussianProcessRegressor(RBF(np.sqrt(0.5 / RATE)), alpha=noise, optimizer=None)
+    process = GaussianProcessRegressor(
+        RBF(np.sqrt(0.5 / RATE)), alpha=noise, optimizer=None
+    )
     return process.fit(W.astype(float), np.eye(labels.max() + 1)[labels])
 
 
 def agree(system, W, labels, noise, Q):
     scores, doubts = whole(W, labels, noise).predict(Q, return_std=True)
     np.testing.assert_allclose(system.scores(Q), scores.reshape(len(Q), -1), atol=1e-9)
-    np.testing.assert_allclose(system.doubt(Q), doubts.reshape(len(Q), -1)[:, 0], atol=1e-9)
+    np.testing.assert_allclose(
+        system.doubt(Q), doubts.reshape(len(Q), -1)[:, 0], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
@@ -71,14 +82,19 @@ def test_classes_are_added_and_removed_exactly(steps):
     agree(system, W[rows(present)], places(present), noise[rows(present)], Q)
     fresh = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
     np.testing.assert_allclose(system.coefficients, fresh.coefficients, atol=1e-9)
-    np.testing.assert_allclose(system.contributions(Q, np.arange(150) % 5), fresh.contributions(Q, np.arange(150) % 5))
+    np.testing.assert_allclose(
+        system.contributions(Q, np.arange(150) % 5),
+        fresh.contributions(Q, np.arange(150) % 5),
+    )
 
 
 def test_an_update_does_not_change_the_old_system_and_shares_its_factor():
     W, labels, noise, Q = drawn(60, 20)
     first = solve(W, labels, noise, RATE)
     scores, blocks = first.scores(Q), [block.copy() for block in first.factor.left]
-    more = remove_classes(add_classes(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4])
+    more = remove_classes(
+        add_classes(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4]
+    )
     assert more.factor.left[0] is first.factor.left[0]
     assert more.factor.left[1] is first.factor.left[1]
     assert all(np.array_equal(a, b) for a, b in zip(blocks, first.factor.left))
@@ -102,8 +118,14 @@ def test_small_systems_are_solved_again_bit_for_bit():
     model = ImprintClassifier(**parts).fit(W, labels)
     model.decision_function(Q)
     fresh = ImprintClassifier(**parts).fit(W[rest], labels[rest])
-    assert np.array_equal(model.forget(4).decision_function(Q), fresh.decision_function(Q))
-    unseen = ImprintClassifier(**parts).fit(W[rest], labels[rest]).partial_fit(W[~rest], labels[~rest])
+    assert np.array_equal(
+        model.forget(4).decision_function(Q), fresh.decision_function(Q)
+    )
+    unseen = (
+        ImprintClassifier(**parts)
+        .fit(W[rest], labels[rest])
+        .partial_fit(W[~rest], labels[~rest])
+    )
     model.partial_fit(W[~rest], labels[~rest])
     assert np.array_equal(model.decision_function(Q), unseen.decision_function(Q))
 
@@ -125,7 +147,9 @@ def test_close_rows_far_from_the_origin():
     kernel = np.exp(-RATE * ((Q[:, None] - W) ** 2).sum(axis=2))
     M = np.exp(-RATE * ((W[:, None] - W) ** 2).sum(axis=2)) + np.diag(noise)
     expected = kernel @ np.linalg.solve(M, np.eye(2)[labels])
-    np.testing.assert_allclose(solve(W, labels, noise, RATE).scores(Q), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        solve(W, labels, noise, RATE).scores(Q), expected, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("classes", [3, 20])
@@ -147,12 +171,17 @@ def test_some_centres_fit_all_proxies(held, monkeypatch):
     W, labels, noise, Q = drawn(6, 100, width=3)
     through = solve_by_centres(W, labels, noise, RATE, 120)
     assert np.array_equal(np.bincount(labels[through.rows]), np.full(6, 20))
-    np.testing.assert_allclose(through.scores(Q), solve(W, labels, noise, RATE).scores(Q), atol=2e-2)
+    np.testing.assert_allclose(
+        through.scores(Q), solve(W, labels, noise, RATE).scores(Q), atol=2e-2
+    )
 
 
 def test_the_doubt_of_centres_is_that_of_all_proxies():
     W, labels, noise, Q = drawn(6, 100)
-    through, exact = solve_by_centres(W, labels, noise, RATE, 300), solve(W, labels, noise, RATE)
+    through, exact = (
+        solve_by_centres(W, labels, noise, RATE, 300),
+        solve(W, labels, noise, RATE),
+    )
     assert np.corrcoef(through.doubt(Q), exact.doubt(Q))[0, 1] > 0.95
 
 
@@ -160,12 +189,16 @@ def test_nearest_classes_decide_among_many(monkeypatch):
     W, labels, noise, Q = drawn(90, 4)
     exact = solve(W, labels, noise, RATE)
     local = solve_locally(W, labels, noise, RATE)  # the proxies of 64 of 90 classes
-    assert np.mean(local.scores(Q).argmax(axis=1) == exact.scores(Q).argmax(axis=1)) > 0.9
+    assert (
+        np.mean(local.scores(Q).argmax(axis=1) == exact.scores(Q).argmax(axis=1)) > 0.9
+    )
     np.testing.assert_allclose(local.doubt(Q), exact.doubt(Q), atol=0.05)
     parts = local.contributions(Q, np.full(len(Q), 7))
     np.testing.assert_allclose(parts.sum(axis=1), local.scores(Q)[:, 7], atol=1e-12)
     monkeypatch.setattr("imprint.gaussian_process.local.SYSTEM_PROXIES", 1000)
-    np.testing.assert_allclose(solve_locally(W, labels, noise, RATE).scores(Q), exact.scores(Q), atol=1e-9)
+    np.testing.assert_allclose(
+        solve_locally(W, labels, noise, RATE).scores(Q), exact.scores(Q), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("classes", [3, 60])
@@ -174,7 +207,9 @@ def test_float32_queries_of_few_and_many_classes(classes):
     system = solve(W.astype(np.float32), labels, noise + 1, RATE)
     Q = Q.astype(np.float32)
     assert system.scores(Q).dtype == np.float32
-    np.testing.assert_allclose(system.scores(Q), system.scores(Q.astype(np.float64)), rtol=0, atol=5e-6)
+    np.testing.assert_allclose(
+        system.scores(Q), system.scores(Q.astype(np.float64)), rtol=0, atol=5e-6
+    )
 
 
 def test_too_little_noise_is_an_error():
@@ -196,7 +231,11 @@ def test_scales():
     X = np.random.default_rng(0).normal(size=(50, 3)) + 5
     s = scale(merge_moments([moments(X[:20]), moments(X[20:])]))
     assert s == pytest.approx(2 * X.var(axis=0).sum())
-    older = {"total": X.sum(axis=0), "square": np.array([(X * X).sum()]), "rows": np.array([50.0])}
+    older = {
+        "total": X.sum(axis=0),
+        "square": np.array([(X * X).sum()]),
+        "rows": np.array([50.0]),
+    }
     assert scale(older) == pytest.approx(s)
     assert scale(merge_moments([older, moments(X)])) == pytest.approx(s)
     assert scale(moments(np.full((7, 1), 0.1))) == 1.0
@@ -210,7 +249,11 @@ def test_scales():
 def test_only_the_scale_of_systems_that_are_updated_is_rounded():
     sums = moments(np.random.default_rng(0).normal(size=(50, 3)))
     assert scale_for(sums, MAX_RESOLVED_PROXIES) == scale(sums)
-    assert scale_for(sums, MAX_RESOLVED_PROXIES + 1) == rounded_scale(scale(sums)) != scale(sums)
+    assert (
+        scale_for(sums, MAX_RESOLVED_PROXIES + 1)
+        == rounded_scale(scale(sums))
+        != scale(sums)
+    )
 
 
 @pytest.mark.shared
@@ -218,7 +261,9 @@ def test_real_rows_in_float32_and_as_restated(shared_folder, monkeypatch):
     monkeypatch.syspath_prepend(shared_folder / "kernel")
     import restated
 
-    X, y, Q, _ = restated.read(shared_folder / "embeddings" / "subset" / "deit_tiny-mnist.npz")
+    X, y, Q, _ = restated.read(
+        shared_folder / "embeddings" / "subset" / "deit_tiny-mnist.npz"
+    )
     model = restated.Kernel(X, y)
     noise = (model.factor**2).sum(axis=1) - 1
     system = solve(model.centres, model.owners, noise, 1 / model.scale)
@@ -227,5 +272,12 @@ def test_real_rows_in_float32_and_as_restated(shared_folder, monkeypatch):
     np.testing.assert_allclose(system.doubt(Q), doubts, atol=1e-9)
     Q = Q.astype(np.float32)
     for rows in (slice(None, None, 30), slice(None)):
-        system = solve(X[rows].astype(np.float32), y[rows], np.full(len(X[rows]), 0.1), 1 / model.scale)
-        np.testing.assert_allclose(system.scores(Q), system.scores(Q.astype(np.float64)), atol=1e-5)
+        system = solve(
+            X[rows].astype(np.float32),
+            y[rows],
+            np.full(len(X[rows]), 0.1),
+            1 / model.scale,
+        )
+        np.testing.assert_allclose(
+            system.scores(Q), system.scores(Q.astype(np.float64)), atol=1e-5
+        )

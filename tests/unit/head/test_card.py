@@ -26,26 +26,41 @@ def test_a_card_states_data_accuracy_and_limits(digits, tmp_path):
     text = card.markdown("digits.imprint")
     front = yaml.safe_load(text.split("---")[1])
     assert front["library_name"] == "imprint"
-    assert front["model-index"][0]["results"][0]["metrics"][0]["value"] == pytest.approx(
-        card.expected_accuracy, abs=1e-4
-    )
-    for words in ("600 embeddings of 10 classes", "95 % interval", "imprint predict digits.imprint", "does not do"):
+    assert front["model-index"][0]["results"][0]["metrics"][0][
+        "value"
+    ] == pytest.approx(card.expected_accuracy, abs=1e-4)
+    for words in (
+        "600 embeddings of 10 classes",
+        "95 % interval",
+        "imprint predict digits.imprint",
+        "does not do",
+    ):
         assert words in text
     json.dumps(card.as_json())
 
 
-@pytest.mark.parametrize("make", [lambda: ImprintClassifier(), lambda: Imprinter("embeddings", calibrate=False)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ImprintClassifier(), lambda: Imprinter("embeddings", calibrate=False)],
+)
 def test_saved_models_carry_their_card(digits, tmp_path, make):
     make().fit(*digits).save(tmp_path / "m.imprint")
     document, _ = container.read(tmp_path / "m.imprint")
     assert "600 embeddings of 10 classes" in document["card"]
     assert "It is not calibrated" in document["card"]
-    assert Imprinter.load(tmp_path / "m.imprint").card().rows_per_class == tuple(np.bincount(digits[1]).tolist())
+    assert Imprinter.load(tmp_path / "m.imprint").card().rows_per_class == tuple(
+        np.bincount(digits[1]).tolist()
+    )
 
 
 def test_labels_cannot_break_the_table_or_the_front_matter():
     rows = np.eye(2, dtype=np.float32)
-    text = Imprinter("embeddings", recipe="janson2022").fit(rows, ["a|b\n---", "\x1b[31m"]).card().markdown()
+    text = (
+        Imprinter("embeddings", recipe="janson2022")
+        .fit(rows, ["a|b\n---", "\x1b[31m"])
+        .card()
+        .markdown()
+    )
     assert "a\\|b" in text
     assert "\x1b" not in text
     assert text.count("\n---\n") == 1

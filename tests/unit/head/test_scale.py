@@ -12,7 +12,9 @@ from imprint.head import Head
 from imprint.method import ClassState, Method
 
 WIDTH = 8
-PARTS = dict(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max")
+PARTS = dict(
+    norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max"
+)
 
 
 def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
@@ -20,9 +22,13 @@ def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
     means = np.random.default_rng(0).normal(size=(classes, 1, width))
     one, two = np.array([5.0]), np.array([0.5])
     sums = {"length": one, "rows": one}
-    states = tuple(ClassState({"rows": m, "mass": one, "spread": two}, sums) for m in means)
+    states = tuple(
+        ClassState({"rows": m, "mass": one, "spread": two}, sums) for m in means
+    )
     labels, method = tuple(range(classes)), Method.of(**PARTS)
-    return ImprintClassifier.of_head(Head(method, 0, "float32", labels, states, np.dtype("int64"), width))
+    return ImprintClassifier.of_head(
+        Head(method, 0, "float32", labels, states, np.dtype("int64"), width)
+    )
 
 
 def operations(call) -> int:
@@ -61,7 +67,9 @@ def test_adding_a_class_copies_only_two_pointers_per_class(prepared):
         clf = known(classes)
         if prepared:
             clf.predict(ROW)
-        clf.partial_fit(ROW, [10**6])  # for everything that is imported or allocated once
+        clf.partial_fit(
+            ROW, [10**6]
+        )  # for everything that is imported or allocated once
         steps = operations(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 1]))
         room = allocated(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 2]))
         costs.append((steps, room))
@@ -80,26 +88,42 @@ def test_a_thousand_additions_are_linear():
             clf.partial_fit(ROW, [i])
 
     add(10**6, 5)
-    early, room = operations(lambda: add(2 * 10**6, 100)), allocated(lambda: add(3 * 10**6, 100))
+    early, room = (
+        operations(lambda: add(2 * 10**6, 100)),
+        allocated(lambda: add(3 * 10**6, 100)),
+    )
     add(4 * 10**6, 1000)
     assert operations(lambda: add(5 * 10**6, 100)) <= 1.01 * early
-    assert allocated(lambda: add(6 * 10**6, 100)) <= 1.5 * room + 200_000  # growing lists are copied sometimes
+    assert (
+        allocated(lambda: add(6 * 10**6, 100)) <= 1.5 * room + 200_000
+    )  # growing lists are copied sometimes
     assert len(clf.predict(ROW)) == 1
 
 
 def test_predict_proba_of_one_row_costs_about_as_much_as_predict():
     clf = known(50_000)
     clf.predict(ROW)
-    label, probability = (operations(lambda call=call: call(ROW)) for call in (clf.predict, clf.predict_proba))
+    label, probability = (
+        operations(lambda call=call: call(ROW))
+        for call in (clf.predict, clf.predict_proba)
+    )
     assert probability <= 2 * label
-    label, probability = (allocated(lambda call=call: call(ROW)) for call in (clf.predict, clf.predict_proba))
+    label, probability = (
+        allocated(lambda call=call: call(ROW))
+        for call in (clf.predict, clf.predict_proba)
+    )
     assert probability <= 8 * label, "a few arrays of one number for each class"
 
 
 def test_predicting_many_rows_never_stores_all_scores():
-    clf, queries = known(20_000), np.random.default_rng(2).normal(size=(5000, WIDTH)).astype(np.float32)
+    clf, queries = (
+        known(20_000),
+        np.random.default_rng(2).normal(size=(5000, WIDTH)).astype(np.float32),
+    )
     clf.predict(ROW)
-    assert allocated(lambda: clf.predict(queries)) < 200e6 < queries.shape[0] * 20_000 * 4
+    assert (
+        allocated(lambda: clf.predict(queries)) < 200e6 < queries.shape[0] * 20_000 * 4
+    )
 
 
 def test_the_number_of_arrays_in_a_file_does_not_grow_with_classes(tmp_path):
@@ -107,8 +131,13 @@ def test_the_number_of_arrays_in_a_file_does_not_grow_with_classes(tmp_path):
     sizes, steps = [], []
     for classes in (500, 5000):
         clf = known(classes)
-        steps.append(operations(lambda clf=clf, n=classes: clf.save(tmp_path / str(n))) / classes)
-        steps.append(operations(lambda n=classes: ImprintClassifier.load(tmp_path / str(n))) / classes)
+        steps.append(
+            operations(lambda clf=clf, n=classes: clf.save(tmp_path / str(n))) / classes
+        )
+        steps.append(
+            operations(lambda n=classes: ImprintClassifier.load(tmp_path / str(n)))
+            / classes
+        )
         sizes.append(len(container.read(tmp_path / str(classes))[1]))
     assert sizes[0] == sizes[1]
     assert max(steps[2:]) <= max(steps[:2]) <= 30

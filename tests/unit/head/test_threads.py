@@ -28,7 +28,9 @@ def reader(clf, path, stop):
         rounds += 1
         try:
             labels = clf.predict(DIRECTIONS)
-            for i, label in enumerate(labels):  # the first eight classes are always known
+            for i, label in enumerate(
+                labels
+            ):  # the first eight classes are always known
                 if label != LABELS[i] and i < 8:
                     wrong.append(f"{LABELS[i]} is called {label}")
             P = clf.predict_proba(DIRECTIONS)
@@ -39,16 +41,22 @@ def reader(clf, path, stop):
             number = {str(label): i for i, label in enumerate(LABELS)}
             for label, weights in zip(back.classes_, back.proxies_.weights):
                 if weights.argmax() != number[label]:
-                    wrong.append(f"saved: the proxy of {label} is that of {LABELS[weights.argmax()]}")
+                    wrong.append(
+                        f"saved: the proxy of {label} is that of {LABELS[weights.argmax()]}"
+                    )
         except Exception as e:  # the test reports every error
             wrong.append(repr(e))
     return rounds, wrong
 
 
 @pytest.mark.parametrize("aggregator", ["max", "kernel"])
-def test_eight_readers_never_see_an_inconsistent_model(tmp_path, aggregator, monkeypatch):
+def test_eight_readers_never_see_an_inconsistent_model(
+    tmp_path, aggregator, monkeypatch
+):
     monkeypatch.setattr("os.fsync", lambda handle: None)
-    clf = ImprintClassifier(generator="mean", aggregator=aggregator, norm_post="l2", random_state=0)
+    clf = ImprintClassifier(
+        generator="mean", aggregator=aggregator, norm_post="l2", random_state=0
+    )
     clf.fit(np.concatenate([rows_of(i) for i in range(8)]), np.repeat(LABELS[:8], 3))
     stop = threading.Event()
     timer = threading.Timer(SECONDS, stop.set)
@@ -73,7 +81,9 @@ def test_eight_readers_never_see_an_inconsistent_model(tmp_path, aggregator, mon
 
 def test_concurrent_additions_are_not_lost():
     """Each of eight threads adds its own classes and extends a shared class; nothing is lost."""
-    clf = ImprintClassifier(generator="all", aggregator="max", random_state=0).partial_fit(rows_of(0), ["common"] * 3)
+    clf = ImprintClassifier(
+        generator="all", aggregator="max", random_state=0
+    ).partial_fit(rows_of(0), ["common"] * 3)
     start = threading.Barrier(8)
 
     def write(t):
@@ -91,7 +101,10 @@ def test_concurrent_additions_are_not_lost():
 
 
 def test_concurrent_first_additions_are_not_lost():
-    clf, start = ImprintClassifier(generator="mean", random_state=0), threading.Barrier(8)
+    clf, start = (
+        ImprintClassifier(generator="mean", random_state=0),
+        threading.Barrier(8),
+    )
 
     def write(t):
         start.wait()
@@ -103,7 +116,10 @@ def test_concurrent_first_additions_are_not_lost():
 
 
 def test_concurrent_additions_to_an_imprinter_are_not_lost():
-    model, start = Imprinter("embeddings", generator="mean").fit((rows_of(0), ["first"] * 3)), threading.Barrier(8)
+    model, start = (
+        Imprinter("embeddings", generator="mean").fit((rows_of(0), ["first"] * 3)),
+        threading.Barrier(8),
+    )
 
     def write(t):
         start.wait()
@@ -136,9 +152,18 @@ def test_the_thread_limit_holds_for_a_blas_loaded_later():
         with cpu.one_blas_thread():
             print(*threads())
     """
-    two = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=two)
+    two = {
+        **os.environ,
+        **dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2"
+        ),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=two
+    )
     assert done.returncode == 0, done.stderr
-    nested, inside, after, again = (set(line.split()) for line in done.stdout.splitlines())
+    nested, inside, after, again = (
+        set(line.split()) for line in done.stdout.splitlines()
+    )
     assert (nested, inside, again) == ({"1"}, {"1"}, {"1"})
     assert after <= {"1", "2"}  # as before; a machine with one core has no more

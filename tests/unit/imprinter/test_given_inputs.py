@@ -15,7 +15,12 @@ from PIL import Image
 
 from imprint import Imprinter
 from imprint.core.component import Component
-from imprint.core.errors import DataWarning, ImprintError, ParameterError, UnreadableInput
+from imprint.core.errors import (
+    DataWarning,
+    ImprintError,
+    ParameterError,
+    UnreadableInput,
+)
 from imprint.export import export
 from imprint.imprinter.items import conflicts, is_foreign
 
@@ -23,7 +28,9 @@ RNG = np.random.default_rng(0)
 SHADES = {"dark": 30, "light": 220}
 LABELS = [label for label in SHADES for _ in range(4)]
 ARRAYS = [
-    RNG.integers(shade - 20, shade + 20, (10, 14, 3)).astype(np.uint8) for shade in SHADES.values() for _ in range(4)
+    RNG.integers(shade - 20, shade + 20, (10, 14, 3)).astype(np.uint8)
+    for shade in SHADES.values()
+    for _ in range(4)
 ]
 TEXTS = [
     "I paid 3.50 euros",
@@ -67,7 +74,19 @@ def embeddings():
     return Imprinter().fit(X, Y)
 
 
-@pytest.mark.parametrize("form", ["paths", "strings", "bytes", "pillow", "arrays", "one array", "series", "undecoded"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "paths",
+        "strings",
+        "bytes",
+        "pillow",
+        "arrays",
+        "one array",
+        "series",
+        "undecoded",
+    ],
+)
 def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
     given = {
         "paths": lambda: files(tmp_path),
@@ -80,13 +99,21 @@ def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
         "undecoded": lambda: [{"bytes": png(array), "path": None} for array in ARRAYS],
     }[form]()
     model = Imprinter("raw", recipe="janson2022").fit(given, LABELS)
-    np.testing.assert_array_equal(model.classifier.proxies_.weights, pictures.classifier.proxies_.weights)
+    np.testing.assert_array_equal(
+        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+    )
     assert pictures.predict(given).tolist() == LABELS
 
 
 @pytest.mark.parametrize(
     "values",
-    [ARRAYS, [png(a) for a in ARRAYS], [Image.fromarray(a) for a in ARRAYS], [Path("a.png")], ["a.JPG", "b.png"]],
+    [
+        ARRAYS,
+        [png(a) for a in ARRAYS],
+        [Image.fromarray(a) for a in ARRAYS],
+        [Path("a.png")],
+        ["a.JPG", "b.png"],
+    ],
 )
 def test_pictures_are_recognised_without_a_backbone(values):
     from imprint.imprinter.items import split_of_values
@@ -97,7 +124,10 @@ def test_pictures_are_recognised_without_a_backbone(values):
 def test_texts_with_dots_are_texts():
     model = Imprinter().fit(TEXTS, TOPICS)
     assert model.modality == "text"
-    assert model.predict(["I was charged 3.50.", "my card was lost."]).tolist() == ["money", "card"]
+    assert model.predict(["I was charged 3.50.", "my card was lost."]).tolist() == [
+        "money",
+        "card",
+    ]
     assert model.predict(pd.Series(["my card was lost."])).tolist() == ["card"]
 
 
@@ -113,13 +143,23 @@ def test_one_array_of_a_picture_is_one_picture(pictures):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
 def test_tables_of_texts_and_of_embeddings(kind, embeddings):
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table, "dict": dict}[kind]
+    make = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "arrow": pa.table,
+        "dict": dict,
+    }[kind]
     table = make({"text": TEXTS, "label": TOPICS})
     assert Imprinter().fit(table).predict(["card lost"]).tolist() == ["card"]
     columns = {f"x{j}": X[:, j] for j in range(5)}
     model = Imprinter().fit(make({**columns, "label": Y}))
-    np.testing.assert_array_equal(model.predict_proba(make(columns)), embeddings.predict_proba(X))
-    assert Imprinter().fit(make(columns), Y).predict(X).tolist() == embeddings.predict(X).tolist()
+    np.testing.assert_array_equal(
+        model.predict_proba(make(columns)), embeddings.predict_proba(X)
+    )
+    assert (
+        Imprinter().fit(make(columns), Y).predict(X).tolist()
+        == embeddings.predict(X).tolist()
+    )
 
 
 def test_columns_of_a_hugging_face_data_set():
@@ -127,7 +167,10 @@ def test_columns_of_a_hugging_face_data_set():
         column_names = ("image", "label")
 
         def __getitem__(self, name):
-            return {"image": [Image.fromarray(a) for a in ARRAYS], "label": [int(y == "light") for y in LABELS]}[name]
+            return {
+                "image": [Image.fromarray(a) for a in ARRAYS],
+                "label": [int(y == "light") for y in LABELS],
+            }[name]
 
     assert Imprinter("raw").fit(Dataset()).predict(ARRAYS[:1]).tolist() == [0]
 
@@ -139,14 +182,22 @@ def test_recordings_are_recognised(tmp_path):
         f.setparams((1, 2, 16000, 0, "NONE", ""))
         f.writeframes(np.zeros(16000, "<i2").tobytes())
     raw = (tmp_path / "a.wav").read_bytes()
-    for values in ([tmp_path / "a.wav"], [str(tmp_path / "a.wav")], [raw], [(np.zeros(9, np.float32), 16000)]):
+    for values in (
+        [tmp_path / "a.wav"],
+        [str(tmp_path / "a.wav")],
+        [raw],
+        [(np.zeros(9, np.float32), 16000)],
+    ):
         assert split_of_values(values).modality == "sound"
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Imprinter().fit([object()], ["a"]), "Cannot tell what object is; name the backbone"),
+        (
+            lambda: Imprinter().fit([object()], ["a"]),
+            "Cannot tell what object is; name the backbone",
+        ),
         (lambda: Imprinter().fit({"words": TEXTS}, TOPICS), "neither a column text"),
         (lambda: Imprinter().fit(TEXTS), "there are no labels"),
         (lambda: Imprinter().fit(TEXTS, TOPICS[:3]), "8 items and 3 labels"),
@@ -159,15 +210,24 @@ def test_other_values_are_refused_in_a_sentence(call, sentence):
 
 
 def test_embeddings_of_another_width_are_refused(embeddings):
-    for call in (embeddings.predict, embeddings.predict_proba, embeddings.known, embeddings.top):
+    for call in (
+        embeddings.predict,
+        embeddings.predict_proba,
+        embeddings.known,
+        embeddings.top,
+    ):
         for width in (1, 4, 6):
             with pytest.raises(
-                ParameterError, match=f"The embeddings have {width} columns, and the model was fitted on 5"
+                ParameterError,
+                match=f"The embeddings have {width} columns, and the model was fitted on 5",
             ):
                 call(np.ones((3, width)))
     with pytest.raises(ParameterError, match="fitted on 5"):
         embeddings.why(np.ones(3))
-    with pytest.raises(ParameterError, match=r"^The embeddings have 4 columns, and the model was fitted on 5"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^The embeddings have 4 columns, and the model was fitted on 5",
+    ):
         embeddings.add(np.ones((3, 4)), Y[:3])
 
 
@@ -177,7 +237,11 @@ def test_a_fitted_model_is_copied_and_pickled(kind, request, tmp_path):
     items = ARRAYS if kind == "pictures" else X
     expected = model.predict_proba(items)
     (tmp_path / "photos").mkdir()
-    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+    for copied in (
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+        copy.copy(model),
+    ):
         np.testing.assert_array_equal(copied.predict_proba(items), expected)
     fresh = pickle.loads(pickle.dumps(Imprinter("tinynet")))
     assert fresh.embedder.spec == "tinynet"
@@ -215,27 +279,44 @@ def test_a_component_with_a_plain_field_says_how_to_declare_it():
     class Plain(Component):
         k: int = 3
 
-    with pytest.raises(ParameterError, match=r"Plain\.k: declare it as param\(default, meaning\)"):
+    with pytest.raises(
+        ParameterError, match=r"Plain\.k: declare it as param\(default, meaning\)"
+    ):
         Plain()
 
 
 def test_the_same_picture_with_two_labels_is_reported():
-    with pytest.warns(DataWarning, match=r"same picture has two labels: picture 1 \(dark\) and picture 9 \(light\)"):
+    with pytest.warns(
+        DataWarning,
+        match=r"same picture has two labels: picture 1 \(dark\) and picture 9 \(light\)",
+    ):
         Imprinter("raw").fit([*ARRAYS, ARRAYS[0]], [*LABELS, "light"])
 
 
 def test_cut_blank_and_foreign_texts_are_reported():
-    with pytest.warns(DataWarning, match="1 of 9 texts have more than 128 tokens; minilm ignores the rest"):
+    with pytest.warns(
+        DataWarning,
+        match="1 of 9 texts have more than 128 tokens; minilm ignores the rest",
+    ):
         Imprinter().fit([*TEXTS, "word " * 300], [*TOPICS, "card"])
     with pytest.warns(DataWarning, match="Left out 2 blank texts: text 9, text 10"):
         Imprinter().fit([*TEXTS, "", " \n"], [*TOPICS, "card", "card"])
-    german = ["Wie kann ich die Karte sperren?", "Das Geld ist nicht auf dem Konto, und ich weiß nicht wo es ist."]
-    with pytest.warns(DataWarning, match="2 of 10 texts do not look English, and minilm was trained on English"):
+    german = [
+        "Wie kann ich die Karte sperren?",
+        "Das Geld ist nicht auf dem Konto, und ich weiß nicht wo es ist.",
+    ]
+    with pytest.warns(
+        DataWarning,
+        match="2 of 10 texts do not look English, and minilm was trained on English",
+    ):
         Imprinter().fit([*TEXTS, *german], [*TOPICS, "card", "money"])
 
 
 def test_the_label_minus_one_is_reported():
-    with pytest.warns(DataWarning, match="2 embeddings have the label -1, which often means 'no label'"):
+    with pytest.warns(
+        DataWarning,
+        match="2 embeddings have the label -1, which often means 'no label'",
+    ):
         Imprinter().fit(X, [0] * 5 + [1] * 5 + [-1] * 2)
 
 
@@ -263,7 +344,9 @@ def test_foreign_texts_have_other_letters_or_two_frequent_words(text, foreign):
 
 
 def test_equal_rows_with_different_labels_are_pairs():
-    assert conflicts(np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"])) == [(0, 2)]
+    assert conflicts(
+        np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"])
+    ) == [(0, 2)]
 
 
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 1e5])

@@ -51,23 +51,30 @@ def test_fits_a_folder_and_predicts_paths_and_arrays(photos):
     assert model.classes_.tolist() == ["dark", "light", "middle"]
     new = [picture(shade, 99) for shade in SHADES.values()]
     assert model.predict(new).tolist() == list(SHADES)
-    assert model.predict([photos / "light" / "0.png", str(photos / "dark" / "1.png")]).tolist() == ["light", "dark"]
+    assert model.predict(
+        [photos / "light" / "0.png", str(photos / "dark" / "1.png")]
+    ).tolist() == ["light", "dark"]
     assert model.predict(np.stack(new)).tolist() == list(SHADES)
 
 
 def test_calls_that_the_model_cannot_answer_are_refused(photos, tmp_path):
     model = Imprinter("raw").fit(photos)
     with pytest.raises(
-        ParameterError, match=r"^tags\(items\): the model has one label per input; use predict or top\.$"
+        ParameterError,
+        match=r"^tags\(items\): the model has one label per input; use predict or top\.$",
     ):
         model.tags([picture(20, 99)])
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(UnreadableInput, match=r"bad\.png"):
         model.likely_nodes([picture(20, 99), tmp_path / "bad.png"])
     for n in (0, -1, 1.5, True):
-        with pytest.raises(ParameterError, match=rf"^top\(n={n}\): n must be int >= 1\.$"):
+        with pytest.raises(
+            ParameterError, match=rf"^top\(n={n}\): n must be int >= 1\.$"
+        ):
             model.top([picture(20, 99)], n)
-        with pytest.raises(ParameterError, match=rf"^why\(n={n}\): n must be int >= 1\.$"):
+        with pytest.raises(
+            ParameterError, match=rf"^why\(n={n}\): n must be int >= 1\.$"
+        ):
             model.why(picture(20, 99), n)
 
 
@@ -80,12 +87,17 @@ def test_calls_that_the_model_cannot_answer_are_refused(photos, tmp_path):
     ],
 )
 def test_switches_of_another_type_are_refused(name, value, rule):
-    with pytest.raises(ParameterError, match=rf"^Imprinter\({name}={value!r}\): {name} must be {rule}\.$"):
+    with pytest.raises(
+        ParameterError,
+        match=rf"^Imprinter\({name}={value!r}\): {name} must be {rule}\.$",
+    ):
         raw(**{name: value})
 
 
 def test_top_agrees_with_predict_and_with_the_probabilities(photos):
-    model = Imprinter("raw", recipe="qi2018", norm_pre="none", norm_post="none", norm_inf="none").fit(photos)
+    model = Imprinter(
+        "raw", recipe="qi2018", norm_pre="none", norm_post="none", norm_inf="none"
+    ).fit(photos)
     items = [picture(shade, seed) for shade in range(0, 250, 35) for seed in range(2)]
     P, top = model.predict_proba(items), model.top(items, 2)
     assert P.shape == (len(items), 3)
@@ -97,16 +109,23 @@ def test_top_agrees_with_predict_and_with_the_probabilities(photos):
 
 
 @pytest.mark.parametrize("recipe", ["qi2018", "janson2022", "imprint2025", "oracle"])
-def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(tmp_path, photos, recipe):
+def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(
+    tmp_path, photos, recipe
+):
     two = make_folder(tmp_path / "two", ["dark", "light"])
     extra = {"generator": "least_squares(reg=1.0)"} if recipe == "oracle" else {}
-    whole, grown = raw(recipe=recipe, **extra).fit(photos), raw(recipe=recipe, **extra).fit(two)
+    whole, grown = (
+        raw(recipe=recipe, **extra).fit(photos),
+        raw(recipe=recipe, **extra).fit(two),
+    )
     before, taken = weights(grown), grown.classifier
     grown.add(make_folder(tmp_path / "one", ["middle"]))
     np.testing.assert_array_equal(weights(grown), weights(whole))
     grown.forget("middle")
     np.testing.assert_array_equal(weights(grown), before)
-    assert taken.classes_.tolist() == ["dark", "light"], "a classifier obtained earlier does not change"
+    assert taken.classes_.tolist() == ["dark", "light"], (
+        "a classifier obtained earlier does not change"
+    )
     assert taken is not grown.classifier
 
 
@@ -114,7 +133,11 @@ def test_adding_pictures_of_a_known_class_moves_its_mean_alone(tmp_path, photos)
     model = raw().fit(photos)
     before = weights(model)
     model.add(make_folder(tmp_path / "more", ["dark"], first=50))
-    changed = [c for c, (a, b) in enumerate(zip(before, weights(model))) if not np.array_equal(a, b)]
+    changed = [
+        c
+        for c, (a, b) in enumerate(zip(before, weights(model)))
+        if not np.array_equal(a, b)
+    ]
     assert [model.classes_[c] for c in changed] == ["dark"]
 
 
@@ -130,7 +153,9 @@ def test_a_refused_addition_changes_nothing(photos):
 
 
 def test_a_saved_model_answers_the_same_without_the_folder(tmp_path, photos):
-    model = raw(recipe="imprint2025", generator="kmeans(k=2)", aggregator="nearest(m=2)").fit(photos)
+    model = raw(
+        recipe="imprint2025", generator="kmeans(k=2)", aggregator="nearest(m=2)"
+    ).fit(photos)
     items = [picture(s, 7) for s in (10, 70, 130, 250)]
     model.save(tmp_path / "a.imprint")
     expected = model.predict_proba(items), [model.why(item, 4) for item in items]
@@ -140,14 +165,18 @@ def test_a_saved_model_answers_the_same_without_the_folder(tmp_path, photos):
     np.testing.assert_array_equal(loaded.predict_proba(items), expected[0])
     assert [loaded.why(item, 4) for item in items] == expected[1]
     loaded.save(tmp_path / "b.imprint")
-    assert (tmp_path / "b.imprint").read_bytes() == (tmp_path / "a.imprint").read_bytes()
+    assert (tmp_path / "b.imprint").read_bytes() == (
+        tmp_path / "a.imprint"
+    ).read_bytes()
     assert str(tmp_path).encode() not in (tmp_path / "a.imprint").read_bytes(), (
         "the file names no folder of this machine"
     )
 
 
 def test_refitting_a_loaded_model_keeps_its_method(tmp_path, photos):
-    model = raw(recipe="imprint2025", generator="kmeans(k=3)", random_state=4).fit(photos)
+    model = raw(recipe="imprint2025", generator="kmeans(k=3)", random_state=4).fit(
+        photos
+    )
     model.save(tmp_path / "a.imprint")
     again = Imprinter.load(tmp_path / "a.imprint").fit(photos)
     np.testing.assert_array_equal(weights(again), weights(model))
@@ -159,27 +188,40 @@ def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
     document, arrays = container.read(path)
     document["backbone"]["fingerprint"] = "f" * 64
     container.write(path, document, arrays)
-    with pytest.raises(FileError, match="fitted with the backbone raw of fingerprint ffffffff; raw has"):
+    with pytest.raises(
+        FileError, match="fitted with the backbone raw of fingerprint ffffffff; raw has"
+    ):
         Imprinter.load(path)
     with pytest.raises(FileError, match="tinynet has"):
         Imprinter.load(path, backbone="tinynet")
 
 
-def test_a_file_does_not_load_a_backbone_that_the_user_did_not_name(tmp_path, photos, monkeypatch):
+def test_a_file_does_not_load_a_backbone_that_the_user_did_not_name(
+    tmp_path, photos, monkeypatch
+):
     path = tmp_path / "a.imprint"
     model = raw().fit(photos)
     model.save(path)
     monkeypatch.setattr(backbones, "stated_fingerprint", lambda spec, device: None)
-    monkeypatch.setattr(backbones, "load", lambda *given: pytest.fail("the backbone was loaded"))
-    with pytest.raises(FileError, match="has to be loaded before it can be trusted; if you want that, name it"):
+    monkeypatch.setattr(
+        backbones, "load", lambda *given: pytest.fail("the backbone was loaded")
+    )
+    with pytest.raises(
+        FileError,
+        match="has to be loaded before it can be trusted; if you want that, name it",
+    ):
         Imprinter.load(path)
     monkeypatch.setattr(backbones, "load", lambda *given: model.backbone)
-    assert Imprinter.load(path, backbone="raw").predict([picture(230, 9)]).tolist() == ["light"]
+    assert Imprinter.load(path, backbone="raw").predict([picture(230, 9)]).tolist() == [
+        "light"
+    ]
 
 
 def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     weights_file = Path(backbones.__file__).parent / "weights" / "tinynet.onnx"
-    record = json.dumps({"width": 512, "preprocess": backbones.record("tinynet").preprocess.as_json()})
+    record = json.dumps(
+        {"width": 512, "preprocess": backbones.record("tinynet").preprocess.as_json()}
+    )
     for name in ("old.onnx", "new.onnx"):
         (tmp_path / name).write_bytes(weights_file.read_bytes())
         (tmp_path / f"{name}.json").write_text(record)
@@ -188,8 +230,13 @@ def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     (tmp_path / "old.onnx").unlink()
     with pytest.raises(FileError, match=r"no such file.* needs it; give its new path"):
         Imprinter.load(tmp_path / "a.imprint")
-    moved = Imprinter.load(tmp_path / "a.imprint", backbone=f"onnx:{tmp_path / 'new.onnx'}")
-    assert moved.predict([picture(230, 3)]).tolist() == model.predict([picture(230, 3)]).tolist()
+    moved = Imprinter.load(
+        tmp_path / "a.imprint", backbone=f"onnx:{tmp_path / 'new.onnx'}"
+    )
+    assert (
+        moved.predict([picture(230, 3)]).tolist()
+        == model.predict([picture(230, 3)]).tolist()
+    )
 
 
 def test_a_classifier_of_embeddings_is_an_imprinter_without_a_backbone(tmp_path):
@@ -230,15 +277,22 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
 
 
 @pytest.mark.parametrize(
-    ("aggregator", "measure", "value"), [("max", "similarity", 1.0), ("nearest(m=1)", "distance", 0.0)]
+    ("aggregator", "measure", "value"),
+    [("max", "similarity", 1.0), ("nearest(m=1)", "distance", 0.0)],
 )
 def test_a_training_picture_is_explained_by_itself(photos, aggregator, measure, value):
-    model = raw(recipe="imprint2025", generator="all", aggregator=aggregator).fit(photos)
+    model = raw(recipe="imprint2025", generator="all", aggregator=aggregator).fit(
+        photos
+    )
     assert model.measure == measure
     first, second, *_ = model.why(photos / "middle" / "3.png", 5)
     assert (first.label, first.picture) == ("middle", "middle/3.png")
     assert first.value == pytest.approx(value, abs=1e-3)
-    assert (second.value <= first.value) if measure == "similarity" else (second.value >= first.value)
+    assert (
+        (second.value <= first.value)
+        if measure == "similarity"
+        else (second.value >= first.value)
+    )
 
 
 def test_positive_contributions_come_before_negative_ones(photos):
@@ -251,7 +305,9 @@ def test_positive_contributions_come_before_negative_ones(photos):
     split = signs.index(False)
     assert values[:split] == sorted(values[:split], reverse=True)
     assert values[split:] == sorted(values[split:])
-    assert abs(values[split]) > values[split - 1]  # ordered by absolute value, this one would come earlier
+    assert (
+        abs(values[split]) > values[split - 1]
+    )  # ordered by absolute value, this one would come earlier
 
 
 def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
@@ -259,7 +315,11 @@ def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
     rows = model.embed(photos)
     for reason in model.why(picture(100, 5), 3):
         mean = rows.X[rows.y == reason.label].mean(axis=0)
-        distances = [(np.linalg.norm(x - mean), n) for x, n, y in zip(rows.X, rows.names, rows.y) if y == reason.label]
+        distances = [
+            (np.linalg.norm(x - mean), n)
+            for x, n, y in zip(rows.X, rows.names, rows.y)
+            if y == reason.label
+        ]
         assert reason.picture == min(distances)[1]
 
 
@@ -286,7 +346,10 @@ def test_unreadable_pictures_are_skipped_in_fit_and_refused_in_predict(photos):
 def test_a_class_without_a_readable_picture_is_an_error(photos):
     (photos / "empty").mkdir()
     (photos / "empty" / "bad.png").write_bytes(b"")
-    with pytest.raises(ImprintError, match=r"Nothing of the class 'empty' can be read; .*empty/bad\.png"):
+    with pytest.raises(
+        ImprintError,
+        match=r"Nothing of the class 'empty' can be read; .*empty/bad\.png",
+    ):
         raw().fit(photos)
 
 
@@ -300,7 +363,11 @@ def test_pictures_with_labels_need_no_folder(photos):
 
 def test_labels_follow_the_pictures_that_can_be_read(tmp_path, photos):
     (tmp_path / "bad.png").write_bytes(b"")
-    paths = [tmp_path / "bad.png", photos / "dark" / "0.png", photos / "light" / "0.png"]
+    paths = [
+        tmp_path / "bad.png",
+        photos / "dark" / "0.png",
+        photos / "light" / "0.png",
+    ]
     rows = raw().embed((paths, ["dark", "dark", "light"]))
     assert rows.y.tolist() == ["dark", "light"]
     assert list(rows.names) == [str(p) for p in paths[1:]]
@@ -311,9 +378,15 @@ def test_labels_follow_the_pictures_that_can_be_read(tmp_path, photos):
     [
         (lambda m, f: m.fit((["a.png"], [1, 2])), "1 items and 2 labels"),
         (lambda m, f: m.fit((1, 2, 3)), "must be a pair"),
-        (lambda m, f: m.fit(([np.zeros((4, 4))], ["a"])), "uint8 array .* not float64 array"),
+        (
+            lambda m, f: m.fit(([np.zeros((4, 4))], ["a"])),
+            "uint8 array .* not float64 array",
+        ),
         (lambda m, f: m.fit(f).predict("dark/0.png"), "give a list of them"),
-        (lambda m, f: m.fit(f).predict(np.zeros((8, 8), np.uint8)), r"not of shape \(8, 8\)"),
+        (
+            lambda m, f: m.fit(f).predict(np.zeros((8, 8), np.uint8)),
+            r"not of shape \(8, 8\)",
+        ),
         (lambda m, f: m.fit(f).predict([3]), "not int"),
         (lambda m, f: m.fit(f).predict([]), "no items"),
         (lambda m, f: m.fit(f).forget("drak"), "Did you mean 'dark'"),
@@ -332,7 +405,9 @@ def test_mistakes_are_refused_in_a_sentence(photos, call, sentence):
 def test_texts_are_refused_by_a_backbone_of_pictures(tmp_path):
     table = tmp_path / "train.csv"
     table.write_text("text,label\nhello,a\nbye,b\n")
-    with pytest.raises(ParameterError, match="raw reads pictures and the data are texts"):
+    with pytest.raises(
+        ParameterError, match="raw reads pictures and the data are texts"
+    ):
         raw().fit(table)
 
 
@@ -351,13 +426,18 @@ def test_a_change_that_fails_leaves_the_file_alone(tmp_path, photos):
     path = tmp_path / "a.imprint"
     raw().fit(photos).save(path)
     before = path.read_bytes()
-    with pytest.raises(ParameterError, match="Unknown class 'drak'"), Imprinter.change(path) as model:
+    with (
+        pytest.raises(ParameterError, match="Unknown class 'drak'"),
+        Imprinter.change(path) as model,
+    ):
         model.forget("dark").forget("drak")
     assert path.read_bytes() == before
     with Imprinter.change(path) as model:
         model.forget("dark")
     assert Imprinter.load(path).classes_.tolist() == ["light", "middle"]
-    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["a.imprint"], "locks and leftovers are gone"
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["a.imprint"], (
+        "locks and leftovers are gone"
+    )
 
 
 def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
@@ -367,12 +447,17 @@ def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
     with Imprinter.change(tmp_path / "links" / "b.imprint") as model:
         assert (tmp_path / ".a.imprint.lock").exists()
         model.forget("dark")
-    assert Imprinter.load(tmp_path / "a.imprint").classes_.tolist() == ["light", "middle"]
+    assert Imprinter.load(tmp_path / "a.imprint").classes_.tolist() == [
+        "light",
+        "middle",
+    ]
     assert [p.name for p in (tmp_path / "links").iterdir()] == ["b.imprint"]
 
 
 def test_too_few_proxies_are_refused_when_fitted(photos):
-    with pytest.raises(ParameterError, match=r"nearest\(m=5\): m must not exceed the 3 proxies\."):
+    with pytest.raises(
+        ParameterError, match=r"nearest\(m=5\): m must not exceed the 3 proxies\."
+    ):
         raw(generator="mean", aggregator="nearest(m=5)").fit(photos)
 
 
@@ -381,7 +466,13 @@ def test_the_default_separates_digits():
 
     train, test = load("digits"), load("digits", "test")
     few = np.concatenate([np.flatnonzero(train.labels == c)[:10] for c in (0, 1, 4)])
-    part = Split(train.inputs[few], train.labels[few], [train.names[i] for i in few], (0, 1, 4), "image")
+    part = Split(
+        train.inputs[few],
+        train.labels[few],
+        [train.names[i] for i in few],
+        (0, 1, 4),
+        "image",
+    )
     rows = np.flatnonzero(np.isin(test.labels, (0, 1, 4)))
     model = Imprinter(threads=1).fit(part)
     assert np.mean(model.predict(test.inputs[rows]) == test.labels[rows]) > 0.9
@@ -401,7 +492,10 @@ def test_the_default_separates_digits():
 def test_a_call_uses_one_state_while_another_thread_changes_the_model(call):
     shades = {"animal/cat": 20, "animal/dog": 120, "tool": 230}
     items = [picture(shade, i) for shade in shades.values() for i in range(20)]
-    model, item = Imprinter("raw").fit(items, np.repeat(list(shades), 20)), picture(110, 99)
+    model, item = (
+        Imprinter("raw").fit(items, np.repeat(list(shades), 20)),
+        picture(110, 99),
+    )
     before, expected = model.state, call(model, item)
     after = model.forget("animal/dog").state
 
@@ -430,10 +524,17 @@ def test_the_card_in_a_file_describes_the_classes_in_it(photos, tmp_path):
 
 def test_flat_classes_stay_flat_in_the_classifier(tmp_path):
     """With tree=False, the classifier of a model, loaded or not, has no nodes either."""
-    X, y = np.eye(4, dtype=np.float32), np.array(["animal/cat", "animal/dog", "sky", "tree"])
+    X, y = (
+        np.eye(4, dtype=np.float32),
+        np.array(["animal/cat", "animal/dog", "sky", "tree"]),
+    )
     model = Imprinter(tree=False, calibrate=False).fit((X, y))
     model.save(tmp_path / "m")
-    for flat in (model.classifier, ImprintClassifier.load(tmp_path / "m"), Imprinter.load(tmp_path / "m")):
+    for flat in (
+        model.classifier,
+        ImprintClassifier.load(tmp_path / "m"),
+        Imprinter.load(tmp_path / "m"),
+    ):
         assert (flat.tree if isinstance(flat, Imprinter) else flat.tree_).depth == 1
         with pytest.raises(ParameterError, match="Unknown class 'animal'"):
             flat.forget("animal")

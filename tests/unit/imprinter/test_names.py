@@ -70,20 +70,34 @@ def test_embeddings_of_names_are_stored_and_removed_with_their_class(tmp_path):
     without = Imprinter("minilm", cache=False, calibrate=False, names=True).fit(
         [X[i] for i in others], [Y[i] for i in others]
     )
-    np.testing.assert_array_equal(model.forget("pin").predict_proba(X), without.predict_proba(X))
+    np.testing.assert_array_equal(
+        model.forget("pin").predict_proba(X), without.predict_proba(X)
+    )
 
 
 def test_classes_from_names_alone_and_from_a_better_wording():
-    model = Imprinter("minilm", cache=False).fit_names(["card lost", "refund", "exchange rate"])
-    assert model.predict(["someone stole my debit card", "give me my money back"]).tolist() == ["card lost", "refund"]
-    coded = Imprinter("minilm", cache=False).fit_names({"A": "card lost", "B": "refund"})
+    model = Imprinter("minilm", cache=False).fit_names(
+        ["card lost", "refund", "exchange rate"]
+    )
+    assert model.predict(
+        ["someone stole my debit card", "give me my money back"]
+    ).tolist() == ["card lost", "refund"]
+    coded = Imprinter("minilm", cache=False).fit_names(
+        {"A": "card lost", "B": "refund"}
+    )
     assert coded.predict(["someone stole my debit card"]).tolist() == ["A"]
-    assert any(NAME_CAPTION in reason.picture for reason in coded.why("my card is lost"))
+    assert any(
+        NAME_CAPTION in reason.picture for reason in coded.why("my card is lost")
+    )
 
 
 def test_what_cannot_embed_names_is_refused_in_a_sentence():
     pictures = np.zeros((2, 8, 8), np.uint8)
     with pytest.raises(ParameterError, match="tinynet cannot embed class names"):
-        Imprinter("tinynet", cache=False, names=True).fit(([*pictures, *(pictures + 255)], ["a", "a", "b", "b"]))
-    with pytest.raises(ParameterError, match="names must be True, False, None, or a dict"):
+        Imprinter("tinynet", cache=False, names=True).fit(
+            ([*pictures, *(pictures + 255)], ["a", "a", "b", "b"])
+        )
+    with pytest.raises(
+        ParameterError, match="names must be True, False, None, or a dict"
+    ):
         Imprinter(names=["a"])

@@ -4,7 +4,13 @@ import os
 import subprocess
 import sys
 
-from imprint.kernels.cpu import MALLOC_SETTINGS, ONE_THREAD, one_blas_thread, one_thread, sum_on_all_cores
+from imprint.kernels.cpu import (
+    MALLOC_SETTINGS,
+    ONE_THREAD,
+    one_blas_thread,
+    one_thread,
+    sum_on_all_cores,
+)
 
 CODE = """if True:
     import numpy
@@ -24,8 +30,15 @@ CODE = """if True:
 
 
 def test_a_permanent_thread_limit_outlasts_blocks_and_holds_for_a_blas_loaded_later():
-    two = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")}
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, env=two)
+    two = {
+        **os.environ,
+        **dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2"
+        ),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, env=two
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -39,7 +52,10 @@ def test_sums_are_added_in_order():
     for value in values:
         expected += value
     for parallel in (True, False):
-        assert sum_on_all_cores(lambda value: value, values, total=0.0, parallel=parallel) == expected
+        assert (
+            sum_on_all_cores(lambda value: value, values, total=0.0, parallel=parallel)
+            == expected
+        )
 
 
 def test_one_thread_sets_the_environment_and_restores_it(monkeypatch):

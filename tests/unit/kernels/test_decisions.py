@@ -28,7 +28,11 @@ def test_counts_what_a_loop_counts(classes, dtype):
     scores = rng.integers(-3, 4, size=(classes, 80)).astype(dtype)  # many ties
     scores[:, ::3] += rng.normal(scale=1e-7, size=scores[:, ::3].shape).astype(dtype)
     truth = rng.integers(classes, size=80)
-    right, claimed, close = np.zeros(classes, dtype=int), np.zeros(classes, dtype=int), 0
+    right, claimed, close = (
+        np.zeros(classes, dtype=int),
+        np.zeros(classes, dtype=int),
+        0,
+    )
     for column, true in zip(scores.T, truth):
         winner = list(column).index(max(column))
         claimed[winner] += 1
@@ -45,7 +49,10 @@ def test_counts_what_a_loop_counts(classes, dtype):
 
 def test_many_decisions_are_those_of_their_scores():
     rng = np.random.default_rng(0)
-    scores, truth = rng.integers(5, size=(30, 40)).astype(np.float32), rng.integers(3, size=40)
+    scores, truth = (
+        rng.integers(5, size=(30, 40)).astype(np.float32),
+        rng.integers(3, size=40),
+    )
     rows, counts = rng.integers(0, 30, size=(9, 3)), Counts.of(9, 3)
     count_many(scores, rows, truth, 1e-6, counts)
     for t, own in enumerate(rows):
@@ -60,7 +67,10 @@ def test_votes_are_those_of_all_neighbours_sorted(sizes):
     lists = [np.sort(rng.integers(1, 9, size=(50, n)) / 4, axis=1) for n in (*sizes, 5)]
     starts = np.cumsum([0, *map(lambda part: part.shape[1], lists)])
     rows = np.array([range(len(sizes)), [len(sizes), *range(1, len(sizes))]])
-    truth, votes = rng.integers(len(sizes), size=50), [Vote(3, True), Vote(1, False), Vote(5, False), Vote(40, True)]
+    truth, votes = (
+        rng.integers(len(sizes), size=50),
+        [Vote(3, True), Vote(1, False), Vote(5, False), Vote(40, True)],
+    )
     counts = Counts.of(len(rows) * len(votes), len(sizes))
     count_votes(np.concatenate(lists, axis=1), starts, rows, truth, votes, 1e-6, counts)
     for t, own in enumerate(rows):
@@ -72,6 +82,13 @@ def test_votes_are_those_of_all_neighbours_sorted(sizes):
             alone = Counts.of(1, len(sizes))
             if m <= len(labels):
                 n = len(sizes)
-                shares = uniform_votes(labels[:m], n) if is_uniform else distance_votes(distances[:m], labels[:m], n)
+                shares = (
+                    uniform_votes(labels[:m], n)
+                    if is_uniform
+                    else distance_votes(distances[:m], labels[:m], n)
+                )
                 count_decisions(shares, truth, 1e-6, alone)
-            assert all(np.array_equal(many[t * len(votes) + v], one[0]) for many, one in zip(counts, alone))
+            assert all(
+                np.array_equal(many[t * len(votes) + v], one[0])
+                for many, one in zip(counts, alone)
+            )

@@ -19,7 +19,10 @@ def each_engine(request, monkeypatch):
 
 def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(groups, d))[rng.integers(groups, size=n)] + rng.normal(size=(n, d)) * 0.8
+    X = (
+        rng.normal(size=(groups, d))[rng.integers(groups, size=n)]
+        + rng.normal(size=(n, d)) * 0.8
+    )
     return np.maximum(X, 0).astype(dtype)
 
 
@@ -42,11 +45,15 @@ def test_same_fixed_point_as_scikit_learn(dtype, k, weighted):
     mass = rng.uniform(0.1, 3, size=len(X)) if weighted else None
     chosen = rng.choice(len(X), k, replace=False)
     ours = from_rows(X, chosen, mass)
-    theirs = KMeans(k, init=X[chosen], n_init=1).fit(X.astype(np.float64), sample_weight=mass)
+    theirs = KMeans(k, init=X[chosen], n_init=1).fit(
+        X.astype(np.float64), sample_weight=mass
+    )
     assert np.array_equal(ours.labels, theirs.labels_)
     assert ours.iterations == theirs.n_iter_
     assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-6)
-    np.testing.assert_allclose(ours.centres, theirs.cluster_centers_, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        ours.centres, theirs.cluster_centers_, rtol=1e-5, atol=1e-6
+    )
     assert ours.centres.dtype == dtype
     expected = np.bincount(ours.labels, mass, minlength=k)
     np.testing.assert_allclose(ours.mass, expected, rtol=1e-12)
@@ -55,8 +62,13 @@ def test_same_fixed_point_as_scikit_learn(dtype, k, weighted):
 @pytest.mark.parametrize("k", [3, 10, 25])
 def test_seeding_is_as_good_as_scikit_learns(k):
     X = blobs(n=500, groups=25)
-    ours = [kmeans(X, k, np.random.default_rng(s), max_iter=1).inertia for s in range(30)]
-    theirs = [KMeans(k, n_init=1, random_state=s, max_iter=1).fit(X).inertia_ for s in range(30)]
+    ours = [
+        kmeans(X, k, np.random.default_rng(s), max_iter=1).inertia for s in range(30)
+    ]
+    theirs = [
+        KMeans(k, n_init=1, random_state=s, max_iter=1).fit(X).inertia_
+        for s in range(30)
+    ]
     spread = np.std(theirs) / np.sqrt(30) + np.std(ours) / np.sqrt(30)
     assert abs(np.mean(ours) - np.mean(theirs)) < 3 * spread
 
@@ -64,8 +76,15 @@ def test_seeding_is_as_good_as_scikit_learns(k):
 def test_empty_clusters_move_as_in_scikit_learn():
     X = blobs(n=300)
     far = np.full((2, X.shape[1]), 1e3, dtype=X.dtype)  # without mass
-    ours = from_rows(np.concatenate([X, far]), np.array([0, 1, 2, 300, 301]), np.repeat([1.0, 0.0], [300, 2]), tol=0)
-    theirs = KMeans(5, init=np.concatenate([X[:3], far]), n_init=1, tol=0).fit(X.astype(np.float64))
+    ours = from_rows(
+        np.concatenate([X, far]),
+        np.array([0, 1, 2, 300, 301]),
+        np.repeat([1.0, 0.0], [300, 2]),
+        tol=0,
+    )
+    theirs = KMeans(5, init=np.concatenate([X[:3], far]), n_init=1, tol=0).fit(
+        X.astype(np.float64)
+    )
     assert sorted(np.bincount(ours.labels[:300])) == sorted(np.bincount(theirs.labels_))
     assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-5)
 
@@ -74,7 +93,9 @@ def test_empty_clusters_move_as_in_scikit_learn():
 def test_one_cluster_is_the_mean(dtype):
     X = blobs(dtype=dtype)
     result = kmeans(X, 1, np.random.default_rng(0))
-    assert np.array_equal(result.centres[0], X.mean(axis=0, dtype=np.float64).astype(dtype))
+    assert np.array_equal(
+        result.centres[0], X.mean(axis=0, dtype=np.float64).astype(dtype)
+    )
     assert result.mass.tolist() == [len(X)]
 
 
@@ -120,7 +141,12 @@ def test_threads_change_no_bit(d):
 
 def test_kmeans_many_equals_single_runs():
     rows = [blobs(n=n, seed=n) for n in (40, 400, 900)]
-    problems = [Problem(i, k, s) for i in range(3) for k in (1, 2, 3, 7, 8, 13, 50) for s in (0, (1, 2))]
+    problems = [
+        Problem(i, k, s)
+        for i in range(3)
+        for k in (1, 2, 3, 7, 8, 13, 50)
+        for s in (0, (1, 2))
+    ]
     for (i, k, seed), result in zip(problems, kmeans_many(rows, problems), strict=True):
         assert same(result, kmeans(rows[i], k, np.random.default_rng(seed)))
 
@@ -145,7 +171,11 @@ def test_a_cluster_needs_k_and_mass():
 @pytest.mark.parametrize("k", [2, 9, 40])
 def test_engines_agree_where_rows_are_wide(flat, k, monkeypatch):
     rng = np.random.default_rng(k)
-    X = rng.normal(size=(1500, 200)) if flat else rng.normal(size=(1500, 20)) @ rng.normal(size=(20, 200))
+    X = (
+        rng.normal(size=(1500, 200))
+        if flat
+        else rng.normal(size=(1500, 20)) @ rng.normal(size=(20, 200))
+    )
     X = (X + rng.normal(size=(1500, 200)) * 0.3 + 5).astype(np.float32)
     results = []
     for limit in (0, float("inf")):

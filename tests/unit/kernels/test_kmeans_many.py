@@ -48,7 +48,9 @@ def by_sketches(X, k, rng, **options):
 
 def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), mass=None, **options):
     problems = [Problem(0, k, seed) for k in ks for seed in SEEDS]
-    for (_, k, seed), result in zip(problems, kmeans_many([X], problems, [mass], **options), strict=True):
+    for (_, k, seed), result in zip(
+        problems, kmeans_many([X], problems, [mass], **options), strict=True
+    ):
         alone = by_sketches(X, k, np.random.default_rng(seed), mass=mass, **options)
         for name, ours, theirs in zip(result._fields, result, alone, strict=True):
             assert np.array_equal(ours, theirs), (name, k, seed)
@@ -89,21 +91,37 @@ def test_each_problem_equals_a_single_run(kind, dtype, tol, calls):
 @pytest.mark.parametrize("kind", ROWS)
 def test_each_as_alone_with_masses(kind, calls):
     rng = np.random.default_rng(8)
-    for mass in (rng.uniform(0.1, 3, size=len(ROWS[kind])), rng.integers(0, 3, size=len(ROWS[kind])) + 1e-6):
+    for mass in (
+        rng.uniform(0.1, 3, size=len(ROWS[kind])),
+        rng.integers(0, 3, size=len(ROWS[kind])) + 1e-6,
+    ):
         assert_each_as_alone(ROWS[kind].astype(np.float32), mass=mass)
     assert calls["lloyd"] > calls["sketched"]
 
 
-@pytest.mark.parametrize(("k", "max_iter", "rule"), [(0, 9, r"k=0\): k must"), (2, 0, r"max_iter=0\): max_iter must")])
+@pytest.mark.parametrize(
+    ("k", "max_iter", "rule"),
+    [(0, 9, r"k=0\): k must"), (2, 0, r"max_iter=0\): max_iter must")],
+)
 def test_each_problem_is_checked(k, max_iter, rule):
     with pytest.raises(ParameterError, match=rule):
         kmeans_many([ROWS["few"]], [Problem(0, k, 0)], max_iter=max_iter)
 
 
-@given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.booleans())
+@given(
+    st.integers(0, 2**32),
+    st.integers(2, 40),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.booleans(),
+)
 @settings(max_examples=100)
 def test_each_problem_equals_a_single_run_with_ties(seed, n, d, largest, halves):
-    X = np.random.default_rng(seed).integers(-largest, largest + 1, size=(n, d)).astype(np.float32)
+    X = (
+        np.random.default_rng(seed)
+        .integers(-largest, largest + 1, size=(n, d))
+        .astype(np.float32)
+    )
     assert_each_as_alone(X / np.float32(10) if halves else X, ks=(2, 3, 7), tol=0)
 
 
@@ -129,18 +147,32 @@ def test_equal_rows_are_left_to_sketches(calls):
 def test_a_generator_seeds_as_it_does_alone(calls):
     """Also with equally good seeds, which the Gram matrix cannot decide, so that sketches are used."""
     X = ROWS["duplicates"].astype(np.float32)
-    many = kmeans_many([X], [Problem(0, 20, np.random.default_rng(seed)) for seed in range(5)])
+    many = kmeans_many(
+        [X], [Problem(0, 20, np.random.default_rng(seed)) for seed in range(5)]
+    )
     for seed, result in enumerate(many):
-        assert np.array_equal(result.centres, by_sketches(X, 20, np.random.default_rng(seed)).centres)
+        assert np.array_equal(
+            result.centres, by_sketches(X, 20, np.random.default_rng(seed)).centres
+        )
     assert calls["sketched"]
 
 
-@pytest.mark.parametrize(("target", "sure"), [(4.99, True), (5, False), (5.01, True), (0, False), (14, False)])
+@pytest.mark.parametrize(
+    ("target", "sure"),
+    [(4.99, True), (5, False), (5.01, True), (0, False), (14, False)],
+)
 def test_a_draw_between_two_rows_is_in_doubt(target, sure):
     rows = GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
-    chosen = np.zeros(2, dtype=np.int64)  # squared distances to the first row: 0, 1, 4, 9
+    chosen = np.zeros(
+        2, dtype=np.int64
+    )  # squared distances to the first row: 0, 1, 4, 9
     uniform = np.array([[target / 14]])
-    assert compiled.choose(rows.products, rows.arrays.norms, rows.weight, uniform, 1e-12, chosen) == sure
+    assert (
+        compiled.choose(
+            rows.products, rows.arrays.norms, rows.weight, uniform, 1e-12, chosen
+        )
+        == sure
+    )
     assert not sure or chosen.tolist() == [0, 2 if target < 5 else 3]
 
 
@@ -162,7 +194,10 @@ def rows_with_wide_bounds(arrays):
 def test_an_empty_cluster_is_left_to_sketches(calls):
     X = ROWS["clipped"][:100].astype(np.float32)
     chosen = np.array([4, 9, 4, 7])
-    products, sketches = (kind(X, np.ones(100)).lloyd(chosen, 0.0, 300) for kind in (GramRows, CompiledRows))
+    products, sketches = (
+        kind(X, np.ones(100)).lloyd(chosen, 0.0, 300)
+        for kind in (GramRows, CompiledRows)
+    )
     assert calls["sketched"] == 1
     assert all(np.array_equal(a, b) for a, b in zip(products, sketches, strict=True))
     assert len(np.unique(products[1])) == 4
@@ -171,7 +206,10 @@ def test_an_empty_cluster_is_left_to_sketches(calls):
 def test_the_gram_matrix_is_used_only_if_it_is_faster(calls):
     X = ROWS["normal"].astype(np.float32)
     kmeans_many([X], [Problem(0, 2, 0)])
-    kmeans_many([np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)], [Problem(0, 50, s) for s in range(3)])
+    kmeans_many(
+        [np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)],
+        [Problem(0, 50, s) for s in range(3)],
+    )
     assert not calls["choose"]
     assert not calls["lloyd"]
     kmeans(X, 20, np.random.default_rng(0))
@@ -193,5 +231,7 @@ def test_products_are_freed_with_the_last_problem(monkeypatch):
     monkeypatch.setattr(compiled, "GramRows", Counted)
     monkeypatch.setattr(cpu, "cores", lambda: 1)
     rows = [normal(60, 9, seed).astype(np.float32) for seed in range(5)]
-    kmeans_many(rows, [Problem(i, k, s) for k in (2, 5, 9) for s in range(3) for i in range(5)])
+    kmeans_many(
+        rows, [Problem(i, k, s) for k in (2, 5, 9) for s in range(3) for i in range(5)]
+    )
     assert most == [1] * 5

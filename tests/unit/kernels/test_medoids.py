@@ -15,7 +15,11 @@ def each_engine(request, monkeypatch):
 
 def blobs(n, d=6, groups=5, seed=0, dtype=np.float32):
     rng = np.random.default_rng(seed)
-    return (rng.normal(size=(groups, d))[rng.integers(groups, size=n)] * 3 + rng.normal(size=(n, d)) + 4).astype(dtype)
+    return (
+        rng.normal(size=(groups, d))[rng.integers(groups, size=n)] * 3
+        + rng.normal(size=(n, d))
+        + 4
+    ).astype(dtype)
 
 
 def cost(D, medoids, mass):
@@ -42,7 +46,9 @@ def published(D, k):
 def test_no_swap_lowers_the_cost(k, weighted):
     X = blobs(80)
     mass = np.random.default_rng(1).uniform(size=80) if weighted else np.ones(80)
-    medoids, labels, distances = fasterpam(Pairwise(X), k, np.random.default_rng(0), mass)
+    medoids, labels, distances = fasterpam(
+        Pairwise(X), k, np.random.default_rng(0), mass
+    )
     D, found = cdist(X, X), mass @ distances
     assert found == pytest.approx(cost(D, medoids, mass), rel=1e-5)
     assert np.array_equal(labels, np.argmin(D[medoids], axis=0))
@@ -55,8 +61,12 @@ def test_no_swap_lowers_the_cost(k, weighted):
 
 
 def test_finds_separated_groups():
-    X = np.repeat(np.arange(4) * 100.0, 30)[:, None] + np.random.default_rng(0).normal(size=(120, 1))
-    medoids, labels, _ = fasterpam(Pairwise(X), 4, np.random.default_rng(0), np.ones(120))
+    X = np.repeat(np.arange(4) * 100.0, 30)[:, None] + np.random.default_rng(0).normal(
+        size=(120, 1)
+    )
+    medoids, labels, _ = fasterpam(
+        Pairwise(X), 4, np.random.default_rng(0), np.ones(120)
+    )
     assert sorted(medoids // 30) == [0, 1, 2, 3]
     assert len(np.unique(labels.reshape(4, 30), axis=1)[0]) == 1
 
@@ -85,7 +95,9 @@ def test_limited_memory_gives_the_same_medoids():
 def test_duplicates_and_large_k():
     X = blobs(3)[np.arange(20) % 3]
     for k in (3, 5, 20, 50):
-        medoids, labels, distances = fasterpam(Pairwise(X), k, np.random.default_rng(0), np.ones(20))
+        medoids, labels, distances = fasterpam(
+            Pairwise(X), k, np.random.default_rng(0), np.ones(20)
+        )
         assert len(medoids) <= 3
         assert np.array_equal(np.unique(labels), np.arange(len(medoids)))
         if k >= 20:
@@ -97,4 +109,6 @@ def test_many_medoids_of_few_rows_are_those_of_exact_distances():
     for seed in range(30):
         X = blobs(60, d=32, seed=seed)
         D = cdist(X.astype(np.float64), X.astype(np.float64)).astype(np.float32)
-        assert np.array_equal(alternate(Pairwise(X), 20, np.ones(60)).rows, published(D, 20)), seed
+        assert np.array_equal(
+            alternate(Pairwise(X), 20, np.ones(60)).rows, published(D, 20)
+        ), seed

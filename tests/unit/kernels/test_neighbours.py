@@ -12,17 +12,23 @@ from imprint.kernels.neighbours import METRICS, nearest
 def rows(n, d, rank, seed, dtype=np.float32):
     rng = np.random.default_rng(seed)
     X = np.random.default_rng(5).normal(size=(rank, d))
-    return (rng.normal(size=(n, rank)) @ X + rng.normal(size=(n, d)) * 0.2 + 2).astype(dtype)
+    return (rng.normal(size=(n, rank)) @ X + rng.normal(size=(n, d)) * 0.2 + 2).astype(
+        dtype
+    )
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "d", "rank"), [(5000, 150, 8), (700, 10, 10), (9000, 128, 128)])
+@pytest.mark.parametrize(
+    ("n", "d", "rank"), [(5000, 150, 8), (700, 10, 10), (9000, 128, 128)]
+)
 @pytest.mark.parametrize("m", [1, 7])
 def test_equals_brute_force(metric, dtype, n, d, rank, m):
     Q, W = rows(300, d, rank, 1, dtype), rows(n, d, rank, 2, dtype)
     distances, indices = nearest(Q, W, m, metric)
-    theirs = NearestNeighbors(n_neighbors=m, metric=metric, algorithm="brute").fit(W.astype(np.float64))
+    theirs = NearestNeighbors(n_neighbors=m, metric=metric, algorithm="brute").fit(
+        W.astype(np.float64)
+    )
     expected, neighbours = theirs.kneighbors(Q.astype(np.float64))
     assert np.array_equal(indices, neighbours)
     np.testing.assert_allclose(distances, expected, rtol=1e-7, atol=1e-9)
@@ -30,7 +36,9 @@ def test_equals_brute_force(metric, dtype, n, d, rank, m):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_ties_go_to_the_lower_index(metric):
-    W = np.repeat(rows(400, 70, 5, 3), 3, axis=0)[np.random.default_rng(0).permutation(1200)]
+    W = np.repeat(rows(400, 70, 5, 3), 3, axis=0)[
+        np.random.default_rng(0).permutation(1200)
+    ]
     distances, indices = nearest(W[:200], W, 6, metric)
     assert (np.diff(distances, axis=1) >= 0).all()
     for q in range(200):
@@ -59,7 +67,11 @@ def test_a_zero_row_is_at_cosine_distance_one():
 def compared_with_all(monkeypatch):
     """The number of queries compared with all rows, per call."""
     counts, whole = [], neighbours._among_all
-    monkeypatch.setattr(neighbours, "_among_all", lambda Q, *rest: (counts.append(len(Q)), whole(Q, *rest))[1])
+    monkeypatch.setattr(
+        neighbours,
+        "_among_all",
+        lambda Q, *rest: (counts.append(len(Q)), whole(Q, *rest))[1],
+    )
     return counts
 
 

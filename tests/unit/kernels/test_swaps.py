@@ -31,14 +31,27 @@ def plain_swaps(D, weight, medoids):
 
 def eager_swaps(D, weight, medoids, block, engine=pam):
     """The medoids after all swaps, the nearest of every row and its distance."""
-    swap, rank = (pam.eager_swaps, pam.rank) if engine is pam else (plain._eager_swaps, plain._rank)
+    swap, rank = (
+        (pam.eager_swaps, pam.rank)
+        if engine is pam
+        else (plain._eager_swaps, plain._rank)
+    )
     medoids, M, idle = medoids.copy(), D[medoids], 0
     near, away = np.empty(len(D), np.int32), np.empty((2, len(D)), np.float32)
     rank(M, near, away)
     while idle < len(D):
         for start in range(0, len(D), block):
             if idle < len(D):
-                idle = swap(D[start : start + block], start, weight, M, medoids, near, away, idle)
+                idle = swap(
+                    D[start : start + block],
+                    start,
+                    weight,
+                    M,
+                    medoids,
+                    near,
+                    away,
+                    idle,
+                )
     return medoids, near, away[0]
 
 
@@ -46,7 +59,10 @@ def distances(kind, n, rng):
     """Integer distances, whose sums are exact in any order."""
     X = {
         "normal": lambda: rng.normal(size=(n, 30)),
-        "groups": lambda: rng.normal(size=(6, 8))[rng.integers(6, size=n)] * 4 + rng.normal(size=(n, 8)),
+        "groups": lambda: (
+            rng.normal(size=(6, 8))[rng.integers(6, size=n)] * 4
+            + rng.normal(size=(n, 8))
+        ),
         "integers": lambda: rng.integers(12, size=(n, 1)) * 1.0,
         "corners": lambda: np.eye(9)[rng.integers(9, size=n)] * 3,
     }[kind]()
@@ -74,7 +90,11 @@ def test_swaps_are_those_of_the_definition(kind, k, weighted):
 @pytest.mark.parametrize("scale", [1e-60, 1e60])
 def test_weights_of_any_size(scale):
     rng = np.random.default_rng(0)
-    D, weight, start = distances("groups", 90, rng), rng.uniform(1, 2, size=90), np.arange(5)
+    D, weight, start = (
+        distances("groups", 90, rng),
+        rng.uniform(1, 2, size=90),
+        np.arange(5),
+    )
     medoids = eager_swaps(D, weight * scale, start, 90)[0]
     assert np.array_equal(medoids, eager_swaps(D, weight, start, 90)[0])
     assert not np.array_equal(medoids, start)
@@ -85,7 +105,11 @@ def test_weights_of_any_size(scale):
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_the_two_nearest_of_every_row(k, n, ties):
     rng = np.random.default_rng(n)
-    M = rng.integers(4, size=(k, n)).astype(np.float32) if ties else rng.random((k, n), dtype=np.float32)
+    M = (
+        rng.integers(4, size=(k, n)).astype(np.float32)
+        if ties
+        else rng.random((k, n), dtype=np.float32)
+    )
     near, away = np.empty(n, np.int32), np.empty((2, n), np.float32)
     pam.rank(M, near, away)
     order = np.argsort(M, axis=0, kind="stable")

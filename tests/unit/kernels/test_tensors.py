@@ -23,10 +23,18 @@ RNG = np.random.default_rng(0)
 
 
 def clustered(n, d=24, centres=9, dtype=np.float32):
-    return (RNG.normal(size=(n, d)) + 3 * RNG.normal(size=(centres, d))[RNG.integers(centres, size=n)]).astype(dtype)
+    return (
+        RNG.normal(size=(n, d))
+        + 3 * RNG.normal(size=(centres, d))[RNG.integers(centres, size=n)]
+    ).astype(dtype)
 
 
-ROWS = [clustered(300), clustered(200), clustered(7), np.repeat(clustered(3), 20, axis=0)]
+ROWS = [
+    clustered(300),
+    clustered(200),
+    clustered(7),
+    np.repeat(clustered(3), 20, axis=0),
+]
 
 
 def tensors(arrays, device="cpu"):
@@ -54,9 +62,13 @@ class HostPasses:
     def seed(self):
         _, K, _ = self.batch.draws.shape
         chosen = []
-        for c, k, draws, tried in zip(self.batch.owner, self.batch.k, self.batch.draws, self.batch.tried):
+        for c, k, draws, tried in zip(
+            self.batch.owner, self.batch.k, self.batch.draws, self.batch.tried
+        ):
             n = len(self.rows[c].X)
-            seeds = self.rows[c].choose(np.array([int(draws[0, 0] * n)]), draws[1:k, :tried])
+            seeds = self.rows[c].choose(
+                np.array([int(draws[0, 0] * n)]), draws[1:k, :tried]
+            )
             chosen.append(np.resize(seeds, K))
         return chosen
 
@@ -66,10 +78,15 @@ class HostPasses:
             rows = self.rows[c]
             limit = self.batch.tol * rows.spread / rows.X.shape[1]
             centres, labels, steps = rows.lloyd(seeds[:k], limit, max_iter)
-            apart = np.bincount(labels, rows.distances(centres, labels), minlength=len(seeds))
+            apart = np.bincount(
+                labels, rows.distances(centres, labels), minlength=len(seeds)
+            )
             counts = np.bincount(labels, minlength=len(seeds)).astype(float)
             centres = np.resize(centres, (len(seeds), centres.shape[1]))
-            labels = np.pad(labels.astype(np.int64), (0, max(map(len, self.batch.rows)) - len(labels)))
+            labels = np.pad(
+                labels.astype(np.int64),
+                (0, max(map(len, self.batch.rows)) - len(labels)),
+            )
             ends.append((centres, labels, counts, apart, np.array(steps)))
         return ClusterEnds(*(torch.from_numpy(np.stack(parts)) for parts in zip(*ends)))
 
@@ -77,10 +94,21 @@ class HostPasses:
 @pytest.mark.parametrize("largest", [2**29, 5000])
 def test_batches_of_problems(largest, monkeypatch):
     """Problems are packed into batches; each unpacked result equals that of NumPy."""
-    monkeypatch.setitem(sys.modules, "imprint.kernels.tensor.fused", SimpleNamespace(Fused=HostPasses))
+    monkeypatch.setitem(
+        sys.modules, "imprint.kernels.tensor.fused", SimpleNamespace(Fused=HostPasses)
+    )
     monkeypatch.setattr(tensor_kmeans, "MAX_BATCH_DISTANCES", largest)
-    problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (2, 5, 20) for seed in (0, (1, 2))]
-    for p, a, b in zip(problems, kmeans_many(ROWS, problems), tensor_kmeans.kmeans_many(tensors(ROWS), problems)):
+    problems = [
+        Problem(c, k, seed)
+        for c in range(len(ROWS))
+        for k in (2, 5, 20)
+        for seed in (0, (1, 2))
+    ]
+    for p, a, b in zip(
+        problems,
+        kmeans_many(ROWS, problems),
+        tensor_kmeans.kmeans_many(tensors(ROWS), problems),
+    ):
         assert b.inertia == pytest.approx(a.inertia, rel=1e-6, abs=1e-6)
         assert np.array_equal(np.bincount(b.labels), b.mass)
         if p.k < len(ROWS[p.rows]):
@@ -92,13 +120,18 @@ def test_batches_of_problems(largest, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kmeans_of_tensors_on_the_cpu_is_that_of_arrays(dtype):
     rows, problems = [clustered(80, dtype=dtype)], [Problem(0, 4, 1)]
-    (ours,), (plain,) = kmeans_many(tensors(rows), problems), kmeans_many(rows, problems)
+    (ours,), (plain,) = (
+        kmeans_many(tensors(rows), problems),
+        kmeans_many(rows, problems),
+    )
     assert np.array_equal(ours.centres, plain.centres)
     assert ours.centres.dtype == dtype
 
 
 def test_empty_clusters_move_to_the_farthest_rows():
-    (X,) = tensors([np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0], [9.0, 3.0]], np.float32)])
+    (X,) = tensors(
+        [np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0], [9.0, 3.0]], np.float32)]
+    )
     origin, centres = X.mean(0)[None], (X[[0, 0]] - X.mean(0))[None].clone()
     batch = Batch([X], [0], [2], np.zeros((1, 2, 1)), [1], 0.0)
     gaps = (X - X[0]).double().square().sum(1)[None]
@@ -117,8 +150,17 @@ def test_sums_by_label():
 @pytest.mark.parametrize("largest", [2**29, 5000])
 def test_kmeans_over_ragged_classes_k_and_seeds(largest, device, monkeypatch):
     monkeypatch.setattr(tensor_kmeans, "MAX_BATCH_DISTANCES", largest)
-    problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (1, 2, 5, 20) for seed in (0, (1, 2))]
-    for p, a, b in zip(problems, kmeans_many(ROWS, problems), kmeans_many(tensors(ROWS, device), problems)):
+    problems = [
+        Problem(c, k, seed)
+        for c in range(len(ROWS))
+        for k in (1, 2, 5, 20)
+        for seed in (0, (1, 2))
+    ]
+    for p, a, b in zip(
+        problems,
+        kmeans_many(ROWS, problems),
+        kmeans_many(tensors(ROWS, device), problems),
+    ):
         b = b._replace(labels=to_numpy(b.labels))
         assert b.centres.dtype == np.float32
         assert len(a.centres) == len(b.centres), p
@@ -137,20 +179,31 @@ def test_kmeans_ends_at_a_fixed_point(device):
     for j in range(12):
         members = X[nearest == j].double()
         np.testing.assert_allclose(members.mean(0).cpu(), result.centres[j], atol=1e-5)
-        assert result.spread[j] == pytest.approx(float((members - members.mean(0)).square().sum(1).mean()), abs=1e-4)
+        assert result.spread[j] == pytest.approx(
+            float((members - members.mean(0)).square().sum(1).mean()), abs=1e-4
+        )
 
 
 def test_kmeans_far_from_the_origin(device):
     """float32 separates these rows only after subtracting the mean."""
     X, problem = clustered(250) + np.float32(1000), Problem(0, 20, 0)
-    (a,), (b,) = kmeans_many([X], [problem]), kmeans_many(tensors([X], device), [problem])
-    assert (b.inertia, b.iterations) == (pytest.approx(a.inertia, rel=1e-4), a.iterations)
+    (a,), (b,) = (
+        kmeans_many([X], [problem]),
+        kmeans_many(tensors([X], device), [problem]),
+    )
+    assert (b.inertia, b.iterations) == (
+        pytest.approx(a.inertia, rel=1e-4),
+        a.iterations,
+    )
     assert np.array_equal(a.labels, to_numpy(b.labels))
 
 
 def test_kmeans_of_float64_rows(device):
     rows, problem = [clustered(120, dtype=np.float64)], Problem(0, 6, 1)
-    (a,), (b,) = kmeans_many(rows, [problem]), kmeans_many(tensors(rows, device), [problem])
+    (a,), (b,) = (
+        kmeans_many(rows, [problem]),
+        kmeans_many(tensors(rows, device), [problem]),
+    )
     assert b.centres.dtype == np.float64
     np.testing.assert_allclose(b.centres, a.centres, atol=1e-9)
 

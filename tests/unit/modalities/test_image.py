@@ -39,7 +39,9 @@ def test_lossless_formats_are_exact(kind):
 @pytest.mark.parametrize("kind", sorted(set(formats()) - set(LOSSLESS)))
 def test_lossy_formats_are_close(kind):
     smooth = RGB.resize((64, 48), Image.Resampling.BICUBIC)
-    picture = read_picture(saved(smooth, kind, **({} if kind == "GIF" else {"quality": 95})))
+    picture = read_picture(
+        saved(smooth, kind, **({} if kind == "GIF" else {"quality": 95}))
+    )
     assert picture.dtype == np.uint8
     assert picture.flags.writeable
     close(picture, np.asarray(smooth), 16)
@@ -72,7 +74,9 @@ def test_exif_rotation_is_applied(kind, turn):
     exif[0x0112] = turn
     options = {"exif": exif} | ({"lossless": True} if kind == "WEBP" else {})
     plain = read_picture(saved(RGB, kind, **(options | {"exif": Image.Exif()})))
-    np.testing.assert_array_equal(read_picture(saved(RGB, kind, **options)), TURNS[turn](plain))
+    np.testing.assert_array_equal(
+        read_picture(saved(RGB, kind, **options)), TURNS[turn](plain)
+    )
 
 
 def test_cmyk_shows_its_colours():
@@ -83,7 +87,9 @@ def test_cmyk_shows_its_colours():
 
 def test_grey_and_black_and_white_become_three_equal_colours():
     grey, bits = RGB.convert("L"), RGB.convert("1")
-    np.testing.assert_array_equal(read_picture(saved(grey, "PNG")), np.asarray(grey)[:, :, None].repeat(3, 2))
+    np.testing.assert_array_equal(
+        read_picture(saved(grey, "PNG")), np.asarray(grey)[:, :, None].repeat(3, 2)
+    )
     expected = np.asarray(bits)[:, :, None].repeat(3, 2) * np.uint8(255)
     np.testing.assert_array_equal(read_picture(saved(bits, "PNG")), expected)
 
@@ -98,7 +104,10 @@ def test_sixteen_bit_grey_is_scaled():
 
 
 def test_samples_without_a_range_are_refused():
-    for image in (Image.new("F", (4, 4), 0.5), Image.fromarray(np.array([[0, 70_000]], dtype=np.int32))):
+    for image in (
+        Image.new("F", (4, 4), 0.5),
+        Image.fromarray(np.array([[0, 70_000]], dtype=np.int32)),
+    ):
         with pytest.raises(UnreadableInput, match="no stated range"):
             read_picture(saved(image, "TIFF"))
 
@@ -111,8 +120,16 @@ def test_transparency_is_laid_on_white():
     palette = Image.new("P", (3, 2), 1)
     palette.putpalette([9, 9, 9, 0, 200, 0])
     assert read_picture(saved(palette, "PNG"))[0, 0].tolist() == [0, 200, 0]
-    assert read_picture(saved(palette, "PNG", transparency=1))[0, 0].tolist() == [255, 255, 255]
-    assert read_picture(saved(palette, "GIF", transparency=1))[0, 0].tolist() == [255, 255, 255]
+    assert read_picture(saved(palette, "PNG", transparency=1))[0, 0].tolist() == [
+        255,
+        255,
+        255,
+    ]
+    assert read_picture(saved(palette, "GIF", transparency=1))[0, 0].tolist() == [
+        255,
+        255,
+        255,
+    ]
     keyed = saved(Image.new("RGB", (3, 2), (1, 2, 3)), "PNG", transparency=(1, 2, 3))
     assert read_picture(keyed)[0, 0].tolist() == [255, 255, 255]
 
@@ -126,8 +143,16 @@ def test_of_an_animation_the_first_frame_is_taken(kind):
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "LA", "1", "I;16"])
 def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monkeypatch):
-    image = Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200) if mode == "I;16" else RGB.convert(mode)
-    data = saved(image, "PNG" if mode == "P" else "TIFF", **({"transparency": 3} if mode == "P" else {}))
+    image = (
+        Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200)
+        if mode == "I;16"
+        else RGB.convert(mode)
+    )
+    data = saved(
+        image,
+        "PNG" if mode == "P" else "TIFF",
+        **({"transparency": 3} if mode == "P" else {}),
+    )
     whole = read_picture(data)
     monkeypatch.setattr(image_module, "STRIP_PIXELS", 17 * 5 + 3)
     np.testing.assert_array_equal(read_picture(data), whole)
@@ -136,12 +161,19 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
 def png_of(width, height):
     """A PNG header that states a given size."""
     chunk = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + chunk
+        + struct.pack(">I", zlib.crc32(chunk))
+    )
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked():
     end = struct.pack(">I", 0) + b"IDAT" + struct.pack(">I", zlib.crc32(b"IDAT"))
-    with pytest.raises(UnreadableInput, match=r"60000 x 60000 pixels; the limit is 67,108,864"):
+    with pytest.raises(
+        UnreadableInput, match=r"60000 x 60000 pixels; the limit is 67,108,864"
+    ):
         read_picture(png_of(60_000, 60_000) + end)
     gif = bytearray(saved(RGB, "GIF"))
     gif[6:10] = struct.pack("<HH", 65535, 65535)
@@ -161,7 +193,10 @@ def jpeg_claiming(width, height, components=None, **options):
 
 def test_a_huge_jpeg_that_cannot_be_decoded_in_parts_is_refused():
     assert read_picture(jpeg_claiming(9_000, 8_000)).shape == (4_000, 4_500, 3)
-    for data in (jpeg_claiming(9_000, 8_000, progressive=True), jpeg_claiming(9_000, 8_000, components=1)):
+    for data in (
+        jpeg_claiming(9_000, 8_000, progressive=True),
+        jpeg_claiming(9_000, 8_000, components=1),
+    ):
         with pytest.raises(UnreadableInput, match="9000 x 8000 pixels; the limit is"):
             read_picture(data)
 
@@ -195,7 +230,10 @@ def test_other_files_are_refused_with_name_and_reason(tmp_path):
     cases = {
         "empty.jpg": (b"", "the file is empty"),
         "text.jpg": (b"hello, this is not a picture", "not a picture"),
-        "page.png": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
+        "page.png": (
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+            "not a picture",
+        ),
     }
     for name, (content, reason) in cases.items():
         (tmp_path / name).write_bytes(content)
@@ -203,13 +241,20 @@ def test_other_files_are_refused_with_name_and_reason(tmp_path):
             load_files([tmp_path / name], "image").inputs[0]
         assert caught.value.name == str(tmp_path / name)
         assert reason in caught.value.reason
-        assert str(caught.value) == f"Cannot read {caught.value.name}: {caught.value.reason}."
+        assert (
+            str(caught.value)
+            == f"Cannot read {caught.value.name}: {caught.value.reason}."
+        )
 
 
 def test_a_pipe_a_folder_and_a_dead_link_are_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "dead.jpg").symlink_to(tmp_path / "gone.jpg")
-    for name, reason in {"pipe.jpg": "not a file", ".": "not a file", "dead.jpg": "No such file"}.items():
+    for name, reason in {
+        "pipe.jpg": "not a file",
+        ".": "not a file",
+        "dead.jpg": "No such file",
+    }.items():
         with pytest.raises(UnreadableInput, match=reason):
             read_file(tmp_path / name)
 
@@ -226,7 +271,9 @@ WHOLE = [saved(RGB, kind) for kind in formats()] + [
 @settings(max_examples=300, deadline=None)
 @given(
     whole=st.sampled_from(WHOLE),
-    changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6),
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6
+    ),
     end=st.floats(0, 1),
 )
 def test_damaged_files_give_a_picture_or_the_one_error(whole, changes, end):
@@ -242,24 +289,49 @@ def test_damaged_files_give_a_picture_or_the_one_error(whole, changes, end):
 
 
 def test_the_list_of_endings_is_what_pillow_can_read():
-    assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= ImageModality().suffixes()
+    assert {
+        ".jpg",
+        ".jpeg",
+        ".png",
+        ".gif",
+        ".bmp",
+        ".tiff",
+        ".webp",
+    } <= ImageModality().suffixes()
     known = Image.registered_extensions()
-    assert all(known[s] in (*formats(), "MPO") for s in ImageModality().suffixes() - {".heic", ".heif", ".hif"})
+    assert all(
+        known[s] in (*formats(), "MPO")
+        for s in ImageModality().suffixes() - {".heic", ".heif", ".hif"}
+    )
 
 
 def test_the_reason_is_about_the_file_and_not_about_python():
-    with pytest.raises(UnreadableInput, match=r"not a readable picture \(the file is damaged\)\.$"):
+    with pytest.raises(
+        UnreadableInput, match=r"not a readable picture \(the file is damaged\)\.$"
+    ):
         read_picture(b"\x89PNG\r\n\x1a\n")
 
 
 def chunk(kind, body):
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    return (
+        struct.pack(">I", len(body))
+        + kind
+        + body
+        + struct.pack(">I", zlib.crc32(kind + body))
+    )
 
 
 def test_any_exception_of_a_decoder_is_an_unreadable_picture(tmp_path, monkeypatch):
     header = struct.pack(">IIBBBBB", 1, 1, 8, 3, 0, 0, 0)
-    small = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
-    assert len(small) <= 68, "colour type 3, and no palette: Pillow raises AssertionError"
+    small = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0\0"))
+        + chunk(b"IEND", b"")
+    )
+    assert len(small) <= 68, (
+        "colour type 3, and no palette: Pillow raises AssertionError"
+    )
     with pytest.raises(UnreadableInput, match="not a readable picture"):
         read_picture(small)
 
@@ -273,7 +345,10 @@ def test_any_exception_of_a_decoder_is_an_unreadable_picture(tmp_path, monkeypat
 
 def test_heic_without_its_extra_names_the_command(monkeypatch):
     monkeypatch.setattr(image_module, "formats", lambda: ("JPEG", "PNG"))
-    with pytest.raises(UnreadableInput, match=r"HEIC pictures need an extra: pip install 'weight-imprinting\[heic\]'"):
+    with pytest.raises(
+        UnreadableInput,
+        match=r"HEIC pictures need an extra: pip install 'weight-imprinting\[heic\]'",
+    ):
         read_picture(b"\0\0\0\x18ftypheic" + bytes(40))
     assert ".heic" in ImageModality().suffixes()
 
@@ -282,5 +357,7 @@ def test_an_extremely_long_side_is_refused_before_decoding():
     for size in ((1, (1 << 18) + 1), ((1 << 18) + 1, 1)):
         file = io.BytesIO()
         Image.new("L", size).save(file, "PNG")
-        with pytest.raises(UnreadableInput, match=r"262145.* pixels; the limit of a side is 262,144"):
+        with pytest.raises(
+            UnreadableInput, match=r"262145.* pixels; the limit of a side is 262,144"
+        ):
             read_picture(file.getvalue())

@@ -102,7 +102,9 @@ def swatches(tmp_path, monkeypatch):
         (tmp_path / "data" / label).mkdir(parents=True)
         for i in range(8):
             values = np.clip(colour + rng.integers(-20, 21, 3), 0, 255)
-            (tmp_path / "data" / label / f"{i}.swatch").write_text(" ".join(map(str, values)))
+            (tmp_path / "data" / label / f"{i}.swatch").write_text(
+                " ".join(map(str, values))
+            )
     yield tmp_path / "data"
     for name in [name for name in sys.modules if name.partition(".")[0] == "swatches"]:
         del sys.modules[name]
@@ -120,22 +122,34 @@ def forget():
 def test_a_folder_of_its_files_is_found_read_and_fitted(swatches):
     (swatches / "red" / "bad.swatch").write_text("300 0 0")
     split = datasets.load(swatches)
-    assert (split.modality, split.found) == ("swatch", "25 colour swatches of 3 classes (data)")
+    assert (split.modality, split.found) == (
+        "swatch",
+        "25 colour swatches of 3 classes (data)",
+    )
     assert "swatch" in modalities.family.names()
     assert "colours" in backbones.names()
     model = Imprinter().fit(split)
     assert (model.modality, model.embedder.spec) == ("swatch", "colours")
     assert model.predict([(200, 35, 30), (15, 40, 200)]).tolist() == ["red", "blue"]
     rows = model.embed(swatches)
-    assert [s.reason for s in rows.skipped] == ["A colour swatch must be three numbers from 0 to 255."]
-    direct = Imprinter().fit([(200, 30, 30), (190, 20, 25), (10, 10, 200), (5, 20, 210)], ["r", "r", "b", "b"])
+    assert [s.reason for s in rows.skipped] == [
+        "A colour swatch must be three numbers from 0 to 255."
+    ]
+    direct = Imprinter().fit(
+        [(200, 30, 30), (190, 20, 25), (10, 10, 200), (5, 20, 210)],
+        ["r", "r", "b", "b"],
+    )
     assert direct.predict([(180, 10, 10)]).tolist() == ["r"]
 
 
-def test_it_is_fitted_predicted_evaluated_and_checked_in_the_terminal(swatches, tmp_path, capsys):
+def test_it_is_fitted_predicted_evaluated_and_checked_in_the_terminal(
+    swatches, tmp_path, capsys
+):
     model = str(tmp_path / "m.imprint")
     assert run(["fit", str(swatches), "-o", model]) == 0
-    assert "24 colour swatches of 3 classes (data), by colours." in capsys.readouterr().err
+    assert (
+        "24 colour swatches of 3 classes (data), by colours." in capsys.readouterr().err
+    )
     assert run(["predict", model, str(swatches / "blue"), "--json"]) == 0
     assert {a["label"] for a in json.loads(capsys.readouterr().out)} == {"blue"}
     page = tmp_path / "page.html"
@@ -159,26 +173,40 @@ def test_it_is_served(swatches, tmp_path):
     project, unreadable = start_project(swatches, tmp_path / "project")
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn_config(application(Projects(project), "secret", port)))
+    server = uvicorn.Server(
+        uvicorn_config(application(Projects(project), "secret", port))
+    )
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
 
     def ask(path, body=None):
         headers = {"Authorization": "Bearer secret"}
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/{path}", body, headers)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/api/{path}", body, headers
+        )
         return urllib.request.urlopen(request, timeout=60).read()
 
     try:
         while not server.started:
             time.sleep(0.01)
         state = json.loads(ask("state"))
-        assert (state["noun"], state["typed"], state["suffixes"]) == ("colour swatch", False, [".swatch"])
-        assert {c["label"]: len(c["items"]) for c in state["classes"]} == {"red": 8, "green": 8, "blue": 8}
+        assert (state["noun"], state["typed"], state["suffixes"]) == (
+            "colour swatch",
+            False,
+            [".swatch"],
+        )
+        assert {c["label"]: len(c["items"]) for c in state["classes"]} == {
+            "red": 8,
+            "green": 8,
+            "blue": 8,
+        }
         assert len(unreadable) == 1
         (answer,) = json.loads(ask("predict?name=new.swatch&preview=1", b"20 30 200"))
         assert answer["label"] == "blue"
         assert answer["preview"].startswith("data:image/jpeg")
-        assert ask(f"items/{state['classes'][0]['items'][0][0]}/thumbnail").startswith(b"\xff\xd8")
+        assert ask(f"items/{state['classes'][0]['items'][0][0]}/thumbnail").startswith(
+            b"\xff\xd8"
+        )
     finally:
         server.should_exit = True
         thread.join()

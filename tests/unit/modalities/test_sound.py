@@ -27,20 +27,41 @@ def test_samples_of_every_width_are_the_same_sound(tmp_path, kind):
     path = tmp_path / "a.wav"
     wavfile.write(path, 8000, np.stack([scaled(kind), scaled(kind)], axis=1))
     sound = read_sound(path.read_bytes())
-    assert (sound.rate, sound.samples.dtype, sound.samples.shape) == (8000, np.float32, (800,))
-    np.testing.assert_allclose(sound.samples, WAVE, atol=0.02 if kind == np.uint8 else 1e-4)
+    assert (sound.rate, sound.samples.dtype, sound.samples.shape) == (
+        8000,
+        np.float32,
+        (800,),
+    )
+    np.testing.assert_allclose(
+        sound.samples, WAVE, atol=0.02 if kind == np.uint8 else 1e-4
+    )
 
 
 def wav(data, bits, kind=1, channels=1, extra=b""):
     frame = channels * bits // 8
-    head = struct.pack("<HHIIHH", kind, channels, 16000, 16000 * frame, frame, bits) + extra
+    head = (
+        struct.pack("<HHIIHH", kind, channels, 16000, 16000 * frame, frame, bits)
+        + extra
+    )
     body = b"WAVE" + b"fmt " + struct.pack("<I", len(head)) + head
-    body += b"LIST" + struct.pack("<I", 3) + b"odd\0" + b"data" + struct.pack("<I", len(data)) + data
+    body += (
+        b"LIST"
+        + struct.pack("<I", 3)
+        + b"odd\0"
+        + b"data"
+        + struct.pack("<I", len(data))
+        + data
+    )
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
 @pytest.mark.parametrize(
-    ("bits", "raw"), [(8, b"\x80\0\xff"), (16, b"\0\0\0\x80\xff\x7f"), (24, b"\0\0\0\0\0\x80\xff\xff\x7f")]
+    ("bits", "raw"),
+    [
+        (8, b"\x80\0\xff"),
+        (16, b"\0\0\0\x80\xff\x7f"),
+        (24, b"\0\0\0\0\0\x80\xff\xff\x7f"),
+    ],
 )
 def test_silence_and_the_extremes_are_exact(bits, raw):
     assert read_sound(wav(raw, bits)).samples.tolist() == [0, -1, 1 - 2.0 ** (1 - bits)]
@@ -48,7 +69,9 @@ def test_silence_and_the_extremes_are_exact(bits, raw):
 
 def test_a_truncated_file_is_read_up_to_its_last_whole_frame():
     whole = wav(scaled(np.int16).repeat(2).tobytes(), 16, channels=2)
-    np.testing.assert_array_equal(read_sound(whole[:-5]).samples, read_sound(whole).samples[:-2])
+    np.testing.assert_array_equal(
+        read_sound(whole[:-5]).samples, read_sound(whole).samples[:-2]
+    )
 
 
 def test_24_bits_and_other_chunks():
@@ -56,7 +79,9 @@ def test_24_bits_and_other_chunks():
     packed = values[:, None].view(np.uint8)[:, :3].tobytes()
     np.testing.assert_allclose(read_sound(wav(packed, 24)).samples, WAVE, atol=1e-6)
     extensible = struct.pack("<HHIH14s", 22, 24, 0, 1, bytes(14))
-    np.testing.assert_allclose(read_sound(wav(packed, 24, 0xFFFE, extra=extensible)).samples, WAVE, atol=1e-6)
+    np.testing.assert_allclose(
+        read_sound(wav(packed, 24, 0xFFFE, extra=extensible)).samples, WAVE, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,14 +94,19 @@ def test_24_bits_and_other_chunks():
         (wav(b"\1\2", 16, channels=0), "damaged"),
         (wav(b"\1\2", 16).replace(b"\2\0\x10\0", b"\0\0\x10\0"), "damaged"),
         (wav(b"\1\2", 4), "damaged"),  # a frame size of zero bytes
-        (wav(b"\1\2", 8, kind=7), "samples of 8 bits in format 7 are not read; save it as 16-bit PCM"),
+        (
+            wav(b"\1\2", 8, kind=7),
+            "samples of 8 bits in format 7 are not read; save it as 16-bit PCM",
+        ),
         (wav(np.float32([np.nan]).tobytes(), 32, kind=3), "not finite"),
         (wav(np.float64([1e300]).tobytes(), 64, kind=3), "not finite"),
         (wav(b"\1\2", 16)[:30], "has no samples"),
     ],
 )
 def test_files_that_are_not_sounds_are_refused(raw, reason):
-    with pytest.raises(UnreadableInput, match=rf"Cannot read the given bytes: .*{reason}"):
+    with pytest.raises(
+        UnreadableInput, match=rf"Cannot read the given bytes: .*{reason}"
+    ):
         read_sound(raw)
 
 
@@ -125,10 +155,19 @@ def test_samples_as_arrays_are_checked():
     recording = convert((samples, 8000))
     np.testing.assert_array_equal(recording.samples, samples)
     assert recording.rate == 8000
-    with pytest.raises(ParameterError, match="A sound must be samples, or samples and their rate, not str"):
+    with pytest.raises(
+        ParameterError,
+        match="A sound must be samples, or samples and their rate, not str",
+    ):
         convert("a.wav")
-    for wrong in (WAVE, samples[:0], samples.reshape(2, -1), np.full(3, np.nan, np.float32)):
+    for wrong in (
+        WAVE,
+        samples[:0],
+        samples.reshape(2, -1),
+        np.full(3, np.nan, np.float32),
+    ):
         with pytest.raises(
-            ParameterError, match=r"samples of a sound must be finite float32 \(n,\), n >= 1, not float"
+            ParameterError,
+            match=r"samples of a sound must be finite float32 \(n,\), n >= 1, not float",
         ):
             convert(wrong)

@@ -8,6 +8,8 @@ def write_pack(path, classes, rows, seed, width=6, distance=2.0):
     centres, arrays = distance * rng.normal(size=(classes, width)), {}
     for name, n in (("train", rows), ("test", max(2, rows // 2))):
         y = np.repeat(np.arange(classes), n)
-        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(np.float32)
+        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(
+            np.float32
+        )
         arrays[f"{name}_labels"] = y
     np.savez(path, **arrays)

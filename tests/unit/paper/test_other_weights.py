@@ -20,35 +20,63 @@ def script(monkeypatch):
     return other_weights
 
 
-def test_every_value_is_compared_with_the_published_one(script, tmp_path, monkeypatch, capsys):
+def test_every_value_is_compared_with_the_published_one(
+    script, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     pack = tmp_path / "packs" / "resnet50_keras-mnist.npz"
     pack.parent.mkdir()
     write_pack(pack, 10, 16, 2, distance=1.5)
     picture = tmp_path / "curves.svg"
-    words = ["other_weights.py", str(pack.parent), str(tmp_path / "out"), "--svg", str(picture)]
+    words = [
+        "other_weights.py",
+        str(pack.parent),
+        str(tmp_path / "out"),
+        "--svg",
+        str(picture),
+    ]
     monkeypatch.setattr(sys, "argv", words)
     script.main()
-    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    rows = [
+        line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()
+    ]
     shown = {name: values for name, *values in rows if values}
     d, medians = np.load(pack), []
     for k in (1, 5):
         parts = {"generator": f"kmeans(k={k})", "norm_post": "l2", "aggregator": "max"}
-        fitted = (ImprintClassifier(**parts, random_state=s).fit(d["train"], d["train_labels"]) for s in SEEDS)
-        medians.append(np.median([100 * c.score(d["test"], d["test_labels"]) for c in fitted]))
+        fitted = (
+            ImprintClassifier(**parts, random_state=s).fit(
+                d["train"], d["train_labels"]
+            )
+            for s in SEEDS
+        )
+        medians.append(
+            np.median([100 * c.score(d["test"], d["test_labels"]) for c in fitted])
+        )
     theirs = KMEANS_OVER_K["resnet50", "mnist"][4]
-    assert shown["5"] == [f"{theirs:.2f}", f"{medians[1]:.2f}", f"{medians[1] - theirs:+.2f}"]
+    assert shown["5"] == [
+        f"{theirs:.2f}",
+        f"{medians[1]:.2f}",
+        f"{medians[1] - theirs:+.2f}",
+    ]
     assert shown["NC1 by the published computation, mnist"][0] == "5.42"
-    assert shown["points gained by k = 5 over k = 1, mnist"][1] == f"{medians[1] - medians[0]:.2f}"
+    assert (
+        shown["points gained by k = 5 over k = 1, mnist"][1]
+        == f"{medians[1] - medians[0]:.2f}"
+    )
     assert shown["k-medoids, k = 3 (alternate), mnist"][0] == "76.55"
     assert picture.read_bytes().count(b"<svg") == 1
 
 
 def findings(script, shift, nc1):
     """The findings on two data sets whose curves are the published ones moved by some points, with another NC1."""
-    published = {d: script.published_values("resnet50", d) for d in ("mnist", "cifar10")}
+    published = {
+        d: script.published_values("resnet50", d) for d in ("mnist", "cifar10")
+    }
     moved = {d: KMEANS_OVER_K["resnet50", d] + shift for d in published}
-    by_claim = script.findings(published, {d: script.values_by_name(moved[d], nc1[d], 50.0) for d in moved})
+    by_claim = script.findings(
+        published, {d: script.values_by_name(moved[d], nc1[d], 50.0) for d in moved}
+    )
     return list(by_claim.values())
 
 

@@ -58,10 +58,15 @@ def test_packs_are_found_by_role(folder):
 
 def test_packs_can_be_chosen(folder):
     setting = discover(folder, ["two"], ["mnist"])
-    assert (setting.benchmark.backbones, setting.benchmark.datasets) == (("two",), ("mnist",))
+    assert (setting.benchmark.backbones, setting.benchmark.datasets) == (
+        ("two",),
+        ("mnist",),
+    )
     assert not setting.many
     twice = discover(folder, ["two", "one", "two"], ["mnist"]).benchmark
-    assert twice.backbones == ("one", "two"), "a name that is given twice is counted once"
+    assert twice.backbones == ("one", "two"), (
+        "a name that is given twice is counted once"
+    )
     with pytest.raises(ParameterError, match="Did you mean 'two'"):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
@@ -72,9 +77,15 @@ def test_packs_can_be_chosen(folder):
 
 def test_a_damaged_pack_is_named(tmp_path):
     path = tmp_path / "one-mnist.npz"
-    np.savez_compressed(path, train_labels=np.arange(1000) % 10, train=np.zeros((1000, 2)))
+    np.savez_compressed(
+        path, train_labels=np.arange(1000) % 10, train=np.zeros((1000, 2))
+    )
     data = bytearray(path.read_bytes())
-    start = 30 + int.from_bytes(data[26:28], "little") + int.from_bytes(data[28:30], "little")  # of the labels
+    start = (
+        30
+        + int.from_bytes(data[26:28], "little")
+        + int.from_bytes(data[28:30], "little")
+    )  # of the labels
     data[start] = 0xFF  # an invalid type of block
     path.write_bytes(data)
     with pytest.raises(FileError, match=r"one-mnist\.npz is not a readable pack"):
@@ -84,7 +95,10 @@ def test_a_damaged_pack_is_named(tmp_path):
 def test_damaged_measurements_are_named(folder, tmp_path):
     run("paper/memory", discover(folder), tmp_path, workers=1)
     (tmp_path / "memory.json").write_text('{"one": ')
-    with pytest.raises(FileError, match=r"memory\.json is not a readable file of measurements .*; delete it"):
+    with pytest.raises(
+        FileError,
+        match=r"memory\.json is not a readable file of measurements .*; delete it",
+    ):
         sections(tmp_path, ["memory"])
 
 
@@ -102,10 +116,19 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
     setting = discover(folder, beside=beside)
 
     def cells(studies):
-        every = (product([s.name], s.instances, map(str, s.methods), s.seeds) for s in studies)
+        every = (
+            product([s.name], s.instances, map(str, s.methods), s.seeds)
+            for s in studies
+        )
         return set().union(*every)
 
-    whole = [w for s in setting.by_aggregator for a in ARTEFACTS.values() if a.can_run(s) for w in a.studies(s)]
+    whole = [
+        w
+        for s in setting.by_aggregator
+        for a in ARTEFACTS.values()
+        if a.can_run(s)
+        for w in a.studies(s)
+    ]
     planned = planned_batches("paper/all", setting)
     assert cells(study for batch in planned for study in batch) == cells(whole)
     assert batches([*whole, *whole]) == planned
@@ -116,13 +139,30 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
 
 def test_weight_decay_follows_the_backbone(folder):
     setting = Setting.of(
-        {**asdict(discover(folder)), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
+        {
+            **asdict(discover(folder)),
+            "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]},
+        }
     )
-    (one,) = role_study(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
-    assert [str(m.generator) for m in one.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
-    instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
-    scores = Scores(instances, tuple(map(str, one.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
-    assert scores.of("none / least_squares(reg={reg}) / none / none / max")[:, 0].tolist() == [1.0, 4.0]
+    (one,) = role_study(
+        setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"]
+    )
+    assert [str(m.generator) for m in one.methods] == [
+        "least_squares(reg=0.0001)",
+        "least_squares(reg=0.1)",
+    ]
+    instances = (
+        Instance("resnet18", "mnist", "all"),
+        Instance("vit_b_16", "mnist", "all"),
+    )
+    scores = Scores(
+        instances,
+        tuple(map(str, one.methods)),
+        np.array([[[1.0], [2.0]], [[3.0], [4.0]]]),
+    )
+    assert scores.of("none / least_squares(reg={reg}) / none / none / max")[
+        :, 0
+    ].tolist() == [1.0, 4.0]
 
 
 def test_table_equals_the_classifier(folder, table1):
@@ -152,17 +192,33 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     rows = compare_rows(artefact.methods(MAX), artefact.scores(results))
     cells = artefact.cells(rows, results)
     assert cells.head[3] == "difference"
-    assert float(cells.rows[3][3]) == pytest.approx(rows.means["Ours"] - 91.06, abs=0.006)
-    assert [cells.right_aligned(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
-    four = dataclasses.replace(results.setting.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
+    assert float(cells.rows[3][3]) == pytest.approx(
+        rows.means["Ours"] - 91.06, abs=0.006
+    )
+    assert [cells.right_aligned(j) for j in range(len(cells.head))] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
+    four = dataclasses.replace(
+        results.setting.benchmark,
+        backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"),
+    )
     assert dataclasses.replace(results.setting, benchmark=four).published
 
 
-def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, table1, tmp_path):
+def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(
+    folder, table1, tmp_path
+):
     out = shutil.copytree(table1, tmp_path / "out")
     assert run("paper/table1", discover(folder), out, workers=1).computed == 0
     wider = run("paper/aggregators_20", discover(folder), out, workers=1)
-    assert wider.computed == wider.experiments - 16 * 3  # k-means with 20 proxies and max was computed before
+    assert (
+        wider.computed == wider.experiments - 16 * 3
+    )  # k-means with 20 proxies and max was computed before
     assert sections(out, ["table1"])[0].parts
 
 
@@ -181,7 +237,9 @@ def test_missing_packs_are_named(folder, tmp_path):
 def test_studies_without_packs_are_not_computed(folder, tmp_path):
     setting = discover(folder, ["two"])
     assert not planned_batches("paper/modes_l2", setting)
-    studies = [study for batch in planned_batches("paper/all", setting) for study in batch]
+    studies = [
+        study for batch in planned_batches("paper/all", setting) for study in batch
+    ]
     methods = {str(m.generator) for study in studies for m in study.methods}
     assert "kmeans(k=20)" in methods
     assert "kmeans(k=4)" not in methods  # only the curves of "d in 1" need them
@@ -195,16 +253,27 @@ def test_progress_is_that_of_all_studies(folder, tmp_path):
     assert len(planned_batches("paper/all", setting)) > 1
     summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # it falls if some exist already
+    assert [p.total for p in seen] == sorted(
+        (p.total for p in seen), reverse=True
+    )  # it falls if some exist already
     assert seen[-1].done == seen[-1].total == summary.computed > 0
-    assert seen[0].total == summary.computed, "studies that are planned together know their total from the start"
+    assert seen[0].total == summary.computed, (
+        "studies that are planned together know their total from the start"
+    )
     assert seen[-1].seconds_left == 0
 
 
-@pytest.mark.parametrize("content", ["[]", '"mine"', "{}", '{"format": 99}', "not JSON"])
-def test_a_record_that_imprint_did_not_write_is_refused_and_kept(folder, tmp_path, content):
+@pytest.mark.parametrize(
+    "content", ["[]", '"mine"', "{}", '{"format": 99}', "not JSON"]
+)
+def test_a_record_that_imprint_did_not_write_is_refused_and_kept(
+    folder, tmp_path, content
+):
     (tmp_path / "paper.json").write_text(content)
-    for action in (lambda: run("paper/table1", discover(folder), tmp_path, workers=1), lambda: read_runs([tmp_path])):
+    for action in (
+        lambda: run("paper/table1", discover(folder), tmp_path, workers=1),
+        lambda: read_runs([tmp_path]),
+    ):
         with pytest.raises(FileError):
             action()
     assert (tmp_path / "paper.json").read_text() == content
@@ -228,18 +297,31 @@ def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
     assert "no packs" not in first.scope
     assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
     files = write_page([first, second], tmp_path / "page")
-    assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
+    assert {f.name for f in files} >= {
+        "table1.svg",
+        f"table1-{second.name.replace(' ', '-')}.svg",
+    }
 
 
 def test_a_row_has_the_results_of_its_best_candidate():
-    values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
-    methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
-    scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
+    values = np.array(
+        [[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]]
+    )
+    methods = (
+        "l2 / mean / l2 / l2 / max",
+        "none / mean / l2 / l2 / max",
+        "none / mean / none / none / max",
+    )
+    scores = Scores(
+        tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values
+    )
     three = compare_rows({"means": methods[:2], "bare": methods[2:]}, scores)
     assert three.chosen == {"means": methods[0], "bare": methods[2]}
     assert three.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
     assert three.first("means") == Finding(True, "means has the best average rank")
-    assert three.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
+    assert (
+        three.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE
+    )  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
     nine = compare_rows({"means": methods[:2], "bare": methods[2:]}, many)
     assert nine.ahead(["means"], ["bare"]).holds == Verdict.HOLDS
@@ -256,14 +338,18 @@ def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name
 
 def test_published_results_can_contradict_a_claim():
     artefact = ARTEFACTS["norms_20"]
-    claims = artefact.judge_claims({name: Finding(True, "here") for name in artefact.claims})
+    claims = artefact.judge_claims(
+        {name: Finding(True, "here") for name in artefact.claims}
+    )
     assert [(c.verdict, c.published) for c in claims] == [
         (Verdict.HOLDS, Verdict.HOLDS),
         (Verdict.HOLDS, Verdict.HOLDS),
         (Verdict.HOLDS, Verdict.FAILS),
     ]
     assert claims[2].published_figures == "-17.53 points"
-    (computed,) = artefact.judge_claims({"best": Finding(False, "here", published=Finding(False, "there"))})
+    (computed,) = artefact.judge_claims(
+        {"best": Finding(False, "here", published=Finding(False, "there"))}
+    )
     assert (computed.published, computed.published_figures) == (Verdict.FAILS, "there")
     unpublished = ARTEFACTS["kernel"].judge_claims({"five": Finding(True, "here")})
     assert unpublished[0].published is None
@@ -309,7 +395,9 @@ def test_gains_are_fitted_by_region():
     assert counts == {
         "all": 40, "d in 1": 20, "NC1 < 1": 40 - large, "NC1 > 1": large, "NC1 > 1, d in 1": large // 2,
     }  # fmt: skip
-    assert fits_by_region(points[:7]) == dict.fromkeys(counts), "seven points are too few"
+    assert fits_by_region(points[:7]) == dict.fromkeys(counts), (
+        "seven points are too few"
+    )
 
 
 @pytest.mark.parametrize("gains", [range(7), [0.0] * 40])
@@ -317,7 +405,9 @@ def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
     from imprint.paper.collapse import check_gain, fits_by_region, published_gain_points
     from imprint.report.figures import Point
 
-    ours = fits_by_region([Point("one", True, 1.5 + i, gain) for i, gain in enumerate(gains)])
+    ours = fits_by_region(
+        [Point("one", True, 1.5 + i, gain) for i, gain in enumerate(gains)]
+    )
     findings = check_gain(ours, fits_by_region(published_gain_points()))
     assert [finding.holds for finding in findings.values()] == [Verdict.UNTESTABLE] * 2
     assert [finding.published.holds for finding in findings.values()] == [True, False]
@@ -328,23 +418,40 @@ def test_the_claim_on_lowest_collapse_needs_cifar10():
 
     sets = {"one": {"mnist": 3.0, "cifar10": 2.0}, "two": {"combidigits": 1.0}}
     findings = check_collapse({}, sets, sets)
-    assert (findings["lowest"].holds, findings["lowest"].figures) == (True, "lowest: one cifar10")
+    assert (findings["lowest"].holds, findings["lowest"].figures) == (
+        True,
+        "lowest: one cifar10",
+    )
     sets["one"]["mnist"] = 1.0
     assert not check_collapse({}, sets, sets)["lowest"].holds
     alone = {"one": {"cifar10": 2.0}, "two": {"mnist": 3.0, "fashionmnist": 4.0}}
-    assert "lowest" not in check_collapse({}, alone, alone), "a single set has nothing to compare"
+    assert "lowest" not in check_collapse({}, alone, alone), (
+        "a single set has nothing to compare"
+    )
 
 
-def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monkeypatch):
+def test_few_rows_are_shown_for_no_more_proxies_than_rows(
+    folder, tmp_path, monkeypatch
+):
     from imprint.paper import budgets
 
     drawings = []
-    monkeypatch.setattr(budgets, "draw", lambda panels, *_, **__: drawings.append(panels) or b"")
+    monkeypatch.setattr(
+        budgets, "draw", lambda panels, *_, **__: drawings.append(panels) or b""
+    )
     run("paper/shots", discover(folder), tmp_path, workers=1)
     sections(tmp_path, ["shots", "shots_small"])
     mean, of_each = drawings
-    assert [p.title for p in mean] == ["mean of the backbones, mnist", "mean of the backbones, cifar10"]
-    assert [p.title for p in of_each] == ["one, mnist", "one, cifar10", "two, mnist", "two, cifar10"]
+    assert [p.title for p in mean] == [
+        "mean of the backbones, mnist",
+        "mean of the backbones, cifar10",
+    ]
+    assert [p.title for p in of_each] == [
+        "one, mnist",
+        "one, cifar10",
+        "two, mnist",
+        "two, cifar10",
+    ]
     assert {s.label: list(s.x) for s in mean[0].lines} == {
         "k = 1 (mean)": [1, 2, 5, 10, 20], "k = 2": [2, 5, 10, 20], "k = 5": [5, 10, 20], "k = 10": [10, 20],
         "k = 20": [20], "k = n (all)": [1, 2, 5, 10, 20],
@@ -354,14 +461,21 @@ def test_few_rows_are_shown_for_no_more_proxies_than_rows(folder, tmp_path, monk
     assert mean[0].lines[0].y[3:] == pytest.approx((one + two) / 2)
 
 
-def test_a_figure_that_begins_with_more_rows_than_a_class_has_is_left_out(tmp_path, monkeypatch):
+def test_a_figure_that_begins_with_more_rows_than_a_class_has_is_left_out(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     write_pack(tmp_path / "one-mnist.npz", 10, 7, 1)
     run("paper/shots", discover(tmp_path), tmp_path / "out", workers=1)
     from_one, from_ten = sections(tmp_path / "out", ["shots", "shots_small"])
     assert from_one.parts
-    assert from_ten.text == "The smallest class has 7 rows; the figure begins with 10 rows per class."
-    assert [section.name for section in read_runs([tmp_path / "out"])[0].sections] == ["shots"]
+    assert (
+        from_ten.text
+        == "The smallest class has 7 rows; the figure begins with 10 rows per class."
+    )
+    assert [section.name for section in read_runs([tmp_path / "out"])[0].sections] == [
+        "shots"
+    ]
 
 
 def test_a_crossing_needs_more_rows_than_proxies():
@@ -369,15 +483,21 @@ def test_a_crossing_needs_more_rows_than_proxies():
 
     means = np.zeros((len(SHOT_K), 2))  # (k, shots)
     means[0], means[1] = 5, 6
-    assert crossing(means, np.array([2, 5])) == 5, "with k = 2, two rows per class are all rows"
+    assert crossing(means, np.array([2, 5])) == 5, (
+        "with k = 2, two rows per class are all rows"
+    )
 
 
 def test_data_sets_without_a_crossing_are_named():
     from imprint.paper.budgets import check_shots
 
     findings = check_shots({"mnist": 20, "fashionmnist": None, "cifar10": 200}, 600)
-    assert findings["overtakes"].figures.endswith("(mnist: 20, fashionmnist: not up to 600, cifar10: 200)")
-    assert findings["fifty"] == Finding(False, "mnist from 20, fashionmnist not up to 600")
+    assert findings["overtakes"].figures.endswith(
+        "(mnist: 20, fashionmnist: not up to 600, cifar10: 200)"
+    )
+    assert findings["fifty"] == Finding(
+        False, "mnist from 20, fashionmnist not up to 600"
+    )
     assert findings["two_hundred"] == Finding(True, "cifar10 from 200")
 
 
@@ -394,8 +514,13 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     results = Results(tmp_path)
     d = np.load(folder / "two-cifar10.npz")
     unit = d["train"] / np.linalg.norm(d["train"], axis=1, keepdims=True)
-    assert measured_nc1(results)[0]["two"]["cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
-    assert measured_nc1(results, "published")[0]["two"]["cifar10"] > measured_nc1(results)[0]["two"]["cifar10"]
+    assert measured_nc1(results)[0]["two"]["cifar10"] == pytest.approx(
+        nc1(unit, d["train_labels"]), rel=1e-5
+    )
+    assert (
+        measured_nc1(results, "published")[0]["two"]["cifar10"]
+        > measured_nc1(results)[0]["two"]["cifar10"]
+    )
     assert [len(v) for v in measured_nc1(results)[1]["one"]] == [10] * 10
 
 
@@ -411,7 +536,9 @@ def test_collapse_of_a_changed_pack_is_measured_again(tmp_path, monkeypatch):
     assert values[0] != values[1]
 
 
-def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder, tmp_path):
+def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(
+    folder, tmp_path
+):
     from imprint.paper.collapse import measured_nc1
 
     setting = discover(folder)
@@ -419,7 +546,9 @@ def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder,
     ARTEFACTS["nc1"].measure(setting, tmp_path, lambda *_: None)
     whole = json.loads((tmp_path / "collapse.json").read_text())
     unmeasured = [key for key in whole if "d_in_1" in key][-3:]
-    (tmp_path / "collapse.json").write_text(json.dumps({k: v for k, v in whole.items() if k not in unmeasured}))
+    (tmp_path / "collapse.json").write_text(
+        json.dumps({k: v for k, v in whole.items() if k not in unmeasured})
+    )
     cut = unmeasured[0].split(" / ")[0]
     assert cut not in measured_nc1(Results(tmp_path))[1]
     (section,) = sections(tmp_path, ["nc1"])
@@ -427,13 +556,17 @@ def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder,
     assert len(section.claims) == len(ARTEFACTS["nc1"].claims)
 
 
-def test_a_backbone_with_combidigits_alone_has_nothing_to_compare(tmp_path, monkeypatch):
+def test_a_backbone_with_combidigits_alone_has_nothing_to_compare(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     write_pack(tmp_path / "one-mnist.npz", 10, 22, 1)
     write_pack(tmp_path / "two-combidigits.npz", 10, 16, 7)
     run("paper/nc1", discover(tmp_path), tmp_path / "out", workers=1)
     (section,) = sections(tmp_path / "out", ["nc1"])
-    (highest,) = (c for c in section.claims if c.text.startswith("CombiDigits has the highest"))
+    (highest,) = (
+        c for c in section.claims if c.text.startswith("CombiDigits has the highest")
+    )
     assert highest.verdict == Verdict.UNTESTABLE
 
 
@@ -446,9 +579,14 @@ def test_the_page_needs_no_other_files(table1, tmp_path):
     assert len(ids) == len(set(ids))
     assert [name for name in ARTEFACTS if f"paper/{name}" in page] == ["table1"]
     text = (tmp_path / "results.md").read_text()
-    assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
+    assert all(
+        (tmp_path / link).is_file()
+        for link in re.findall(r"\]\((results/[^)]+)\)", text)
+    )
     assert str(table1) not in page + text
-    assert {str(v) for v in Verdict} >= set(re.findall(r'<span class="\w+">. ([a-z ]+)</span>', page))
+    assert {str(v) for v in Verdict} >= set(
+        re.findall(r'<span class="\w+">. ([a-z ]+)</span>', page)
+    )
 
 
 def test_a_memory_of_outer_products_is_the_head():
@@ -456,7 +594,9 @@ def test_a_memory_of_outer_products_is_the_head():
 
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 9)
-    X = (rng.normal(size=(3, 5)).repeat(9, axis=0) + rng.normal(size=(27, 5))).astype(np.float32)
+    X = (rng.normal(size=(3, 5)).repeat(9, axis=0) + rng.normal(size=(27, 5))).astype(
+        np.float32
+    )
     differences = compare_with_head(X, y, X[::2])
     assert differences["agree"] == differences["rows"] == 14
     assert differences["difference"] < 1e-6
@@ -485,25 +625,43 @@ def test_run_times_are_measured_once_for_every_generator(tmp_path, monkeypatch):
     for _ in range(2):
         run("paper/runtime", discover(tmp_path), tmp_path / "out", workers=1)
     times = Results(tmp_path / "out").measured("runtime")
-    assert list(times) == [f"one / mnist / {task}" for task in ("all", "even", "odd", "short")]
+    assert list(times) == [
+        f"one / mnist / {task}" for task in ("all", "even", "odd", "short")
+    ]
     labels = list(ARTEFACTS["runtime"].generators)
     assert all(sorted(of_task) == sorted(labels) for of_task in times.values())
-    assert all(len(seeds) == 3 and min(seeds) > 0 for of_task in times.values() for seeds in of_task.values())
+    assert all(
+        len(seeds) == 3 and min(seeds) > 0
+        for of_task in times.values()
+        for seeds in of_task.values()
+    )
     (section,) = sections(tmp_path / "out", ["runtime"])
     (cells,) = section.parts
-    assert [row[:2] for row in cells.rows[:2]] == [("mean", "0.0029"), ("k-means, k = 5", "1.2249")]
+    assert [row[:2] for row in cells.rows[:2]] == [
+        ("mean", "0.0029"),
+        ("k-means, k = 5", "1.2249"),
+    ]
     medians = [np.median(of_task["mean"]) for of_task in times.values()]
-    assert cells.rows[0][2:4] == (f"{np.mean(medians):.4f}", f"{np.median(medians):.4f}")
+    assert cells.rows[0][2:4] == (
+        f"{np.mean(medians):.4f}",
+        f"{np.median(medians):.4f}",
+    )
 
 
 def digits(place):
     for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
         images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)
-        np.savez(place / f"{name}.npz", train_images=images, train_labels=np.repeat([6, 1], 6))
+        np.savez(
+            place / f"{name}.npz",
+            train_images=images,
+            train_labels=np.repeat([6, 1], 6),
+        )
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_samples_of_digits_are_next_to_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
+def test_samples_of_digits_are_next_to_the_embeddings_or_among_downloads(
+    tmp_path, monkeypatch, beside
+):
     packs, home = tmp_path / "packs", tmp_path / "home"
     for place in (packs, home / "data"):
         place.mkdir(parents=True)
@@ -528,7 +686,9 @@ def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch
     write_pack(tmp_path / "one-mnist.npz", 10, 22, 1)
     write_pack(tmp_path / "one-combidigits.npz", 10, 16, 7)
     setting, out = discover(tmp_path), tmp_path / "out"
-    np.savez(tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10))
+    np.savez(
+        tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10)
+    )
     run("paper/combidigits", setting, out, workers=1)
     (section,) = sections(out, ["combidigits"])
     assert [p.name for p in section.parts] == ["combidigits_embeddings"]
@@ -537,7 +697,9 @@ def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch
     rows = d["train"][d["train_labels"] == 6]
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     spread = np.linalg.svd(unit - unit.mean(axis=0))[1]
-    flat = np.concatenate([measured[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
+    flat = np.concatenate(
+        [measured[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1
+    )  # (2, 16)
     assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
     np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
     with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):
@@ -551,20 +713,30 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
     setting = discover(folder, ["one"], maps=1)
     for name in ("gain", "against_k_least_squares"):
         run(f"paper/{name}", setting, tmp_path, workers=1)
-    curves, gain, against = sections(tmp_path, ["modes_l2", "gain", "against_k_least_squares"])
+    curves, gain, against = sections(
+        tmp_path, ["modes_l2", "gain", "against_k_least_squares"]
+    )
     best = next(p for p in curves.parts if isinstance(p, TextTable))
     assert len(best.rows[0]) == 11
     assert {c.verdict for c in curves.claims} <= {Verdict.HOLDS, Verdict.FAILS}
-    assert [c.published for c in curves.claims] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
+    assert [c.published for c in curves.claims] == [
+        Verdict.FAILS,
+        Verdict.FAILS,
+        Verdict.HOLDS,
+    ]
     fits = next(p for p in gain.parts if isinstance(p, TextTable))
     ours = dict((row[0], row[1]) for row in fits.rows)
     assert ours["published, all"] == "56"
-    assert ours["here, all"] == str(10 + 2 + 1)  # d = 1 to 10, two ten-class sets, CombiDigits
+    assert ours["here, all"] == str(
+        10 + 2 + 1
+    )  # d = 1 to 10, two ten-class sets, CombiDigits
     assert len(against.claims) == 2
     assert not sections(tmp_path, ["modes_pre_none"])[0].parts
 
 
-def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
+def test_curves_of_published_backbones_are_compared_value_by_value(
+    tmp_path, monkeypatch
+):
     from imprint import recipe
     from imprint.paper.modes import KMEANS_OVER_K, value_line
 
@@ -574,15 +746,29 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
     run("paper/modes_l2", discover(tmp_path, maps=1), tmp_path / "out", workers=1)
     (section,) = sections(tmp_path / "out", ["modes_l2"])
     *_, cells = (p for p in section.parts if isinstance(p, TextTable))
-    assert [row[0] for row in cells.rows] == ["resnet18, mnist", *(f"resnet18, {d}_in_1" for d in range(1, 11))]
+    assert [row[0] for row in cells.rows] == [
+        "resnet18, mnist",
+        *(f"resnet18, {d}_in_1" for d in range(1, 11)),
+    ]
     d = np.load(tmp_path / "resnet18-mnist.npz")
-    ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
+    ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(
+        d["test"], d["test_labels"]
+    )
     assert cells.rows[0][1:3] == ("84.64", f"{ours:.2f}")
     assert cells.rows[10][1] == f"{KMEANS_OVER_K['resnet18', '10_in_1'][0]:.2f}"
     theirs, ours_moved = np.full(15, 50.0), np.full(15, 51.0)
     ours_moved[2] = 47.0
     line = value_line("resnet18", "mnist", ours_moved, theirs)
-    assert line == ("resnet18, mnist", "50.00", "51.00", "50.00", "51.00", "50.00", "51.00", "-3.00 at k = 3")
+    assert line == (
+        "resnet18, mnist",
+        "50.00",
+        "51.00",
+        "50.00",
+        "51.00",
+        "50.00",
+        "51.00",
+        "-3.00 at k = 3",
+    )
 
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
@@ -593,16 +779,25 @@ def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     run("paper/gain", setting, tmp_path, workers=1)
     points = gain_points(Results(tmp_path))
     on_mnist = next(p for p in points if not p.filled)
-    assert [p.x for p in points if p.filled] == measured_nc1(Results(tmp_path))[1]["one"][:, 0].tolist(), (
-        "of the one map run"
-    )
+    assert [p.x for p in points if p.filled] == measured_nc1(Results(tmp_path))[1][
+        "one"
+    ][:, 0].tolist(), "of the one map run"
     d = np.load(folder / "one-mnist.npz")
     medians = []
     for k in (5, 1):
         fitted = (
-            ImprintClassifier(generator=f"kmeans(k={k})", norm_post="l2", aggregator="max", random_state=s)
+            ImprintClassifier(
+                generator=f"kmeans(k={k})",
+                norm_post="l2",
+                aggregator="max",
+                random_state=s,
+            )
             for s in (17121997, 123987, 12412312)
         )
-        scores = [100 * c.fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"]) for c in fitted]
+        scores = [
+            100
+            * c.fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
+            for c in fitted
+        ]
         medians.append(np.median(scores))
     assert on_mnist.y == pytest.approx(medians[0] - medians[1])

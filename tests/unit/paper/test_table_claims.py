@@ -14,10 +14,21 @@ HOLDS, FAILS, UNTESTABLE = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE
 
 def result(means, instances=12, noise=0.0, chosen=None):
     """Rows with the given means; noise per instance reverses the order of close rows."""
-    signs = np.where(np.arange(instances) % 2, 1, -1)[:, None] * np.linspace(-1, 1, len(means))
-    scores = np.array(list(means.values())) + np.arange(instances)[:, None] / 10 + noise * signs
+    signs = np.where(np.arange(instances) % 2, 1, -1)[:, None] * np.linspace(
+        -1, 1, len(means)
+    )
+    scores = (
+        np.array(list(means.values()))
+        + np.arange(instances)[:, None] / 10
+        + noise * signs
+    )
     comparison = compare(scores, list(means))
-    return TableResult(dict(zip(means, chosen or means)), dict(means), dict.fromkeys(means, 1.0), comparison)
+    return TableResult(
+        dict(zip(means, chosen or means)),
+        dict(means),
+        dict.fromkeys(means, 1.0),
+        comparison,
+    )
 
 
 CLEAR = result({"a": 90.0, "b": 85.0, "c": 80.0})
@@ -31,14 +42,23 @@ def test_ahead_needs_rank_significance_and_the_margin():
     assert CLEAR.ahead(["a"], ["b"], by=4).holds == HOLDS
     assert CLEAR.ahead(["a"], ["b"], by=6).holds == FAILS
     assert CLOSE.comparison.rank("a") < CLOSE.comparison.rank("b")
-    assert CLOSE.ahead(["a"], ["b"]).holds == FAILS, "it ranks before the other, but the difference is not significant"
-    assert result({"a": 90.0, "b": 80.0}, instances=4).ahead(["a"], ["b"]).holds == UNTESTABLE
+    assert CLOSE.ahead(["a"], ["b"]).holds == FAILS, (
+        "it ranks before the other, but the difference is not significant"
+    )
+    assert (
+        result({"a": 90.0, "b": 80.0}, instances=4).ahead(["a"], ["b"]).holds
+        == UNTESTABLE
+    )
     six = result({"a": 90.0, "b": 85.0, "c": 80.0}, instances=6)
-    assert six.ahead(["a"], ["b"]).holds == UNTESTABLE, "the smallest p-value of three pairs is 3 / 32"
+    assert six.ahead(["a"], ["b"]).holds == UNTESTABLE, (
+        "the smallest p-value of three pairs is 3 / 32"
+    )
 
 
 def test_leads_are_over_the_best_other():
-    assert CLEAR.ahead(["a"], ["b", "c"]).figures.startswith("+5.00 points, largest adjusted p ")
+    assert CLEAR.ahead(["a"], ["b", "c"]).figures.startswith(
+        "+5.00 points, largest adjusted p "
+    )
     assert CLEAR.points(["b"], ["a", "c"]).figures == "-5.00 points"
     assert CLEAR.points(["b", "c"], ["a"]).figures == "b -5.00; c -10.00 points"
 
@@ -56,24 +76,35 @@ def test_leads_are_over_the_best_other():
 def test_points_are_in_a_range(limits, holds):
     assert CLEAR.points(["a"], ["b"], **limits).holds is holds
     few = result({"a": 90.0, "b": 85.0}, instances=4)
-    assert few.points(["a"], ["b"], **limits).holds is holds, "a difference of means needs no significance"
+    assert few.points(["a"], ["b"], **limits).holds is holds, (
+        "a difference of means needs no significance"
+    )
     assert few.points(["a"], ["b"], **limits, needs_instances=True).holds == UNTESTABLE
 
 
 def test_rows_are_alike_if_no_two_differ():
     assert CLOSE.alike(["a", "b"]).holds == HOLDS
-    assert CLOSE.alike(["a", "b"]).figures.startswith("means within 0.20 points, smallest adjusted p ")
+    assert CLOSE.alike(["a", "b"]).figures.startswith(
+        "means within 0.20 points, smallest adjusted p "
+    )
     assert CLEAR.alike(["a", "b"]).holds == FAILS
-    assert result({"a": 90.0, "b": 90.0}, instances=4).alike(["a", "b"]).holds == UNTESTABLE
+    assert (
+        result({"a": 90.0, "b": 90.0}, instances=4).alike(["a", "b"]).holds
+        == UNTESTABLE
+    )
 
 
 def test_first_equal_and_half_of_a_gap():
     assert CLEAR.first("a") == Finding(True, "a has the best average rank")
     assert not CLEAR.first("b").holds
-    assert result({"a": 90.0, "b": 90.0}).equal(["a", "b"]) == Finding(True, "90.00 and 90.00")
+    assert result({"a": 90.0, "b": 90.0}).equal(["a", "b"]) == Finding(
+        True, "90.00 and 90.00"
+    )
     assert not CLEAR.equal(["a", "b"]).holds
     assert CLEAR.closes_half("b", "c", "a") == Finding(True, "50 % of 10.00 points")
-    assert not result({"a": 90.0, "b": 84.0, "c": 80.0}).closes_half("b", "c", "a").holds
+    assert (
+        not result({"a": 90.0, "b": 84.0, "c": 80.0}).closes_half("b", "c", "a").holds
+    )
 
 
 def test_the_largest_number_of_proxies_must_be_best_for_every_row():
@@ -91,7 +122,9 @@ def test_every_claim_about_a_table_has_a_test_whose_rows_exist():
         for claim in artefact.claims.values():
             test = dict(claim["test"])
             assert callable(getattr(TableResult, test.pop("name")))
-            texts = [value if isinstance(value, list) else [value] for value in test.values()]
+            texts = [
+                value if isinstance(value, list) else [value] for value in test.values()
+            ]
             named = {row for values in texts for row in values if isinstance(row, str)}
             assert named, f"{artefact.name}: {claim['text']}"
             assert named <= labels, f"{artefact.name}: {claim['text']}"

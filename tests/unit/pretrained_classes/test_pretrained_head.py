@@ -15,7 +15,11 @@ from imprint.imprinter import Embedded
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, match_quantiles
 
 HEAD = backbones.head("tinynet")
-LABELS = ("zzz", "aardwolf", "m of many")  # sorted before, after and among the pre-trained labels
+LABELS = (
+    "zzz",
+    "aardwolf",
+    "m of many",
+)  # sorted before, after and among the pre-trained labels
 
 
 def embedded(labels, n=12, seed=0):
@@ -32,7 +36,9 @@ def embedded(labels, n=12, seed=0):
 def old_rows():
     """For each pre-trained class, an embedding in the direction of its weights; every second one is shorter."""
     W = HEAD.weights / np.linalg.norm(HEAD.weights, axis=1, keepdims=True)
-    return (np.maximum(W, 0) * np.where(np.arange(len(W)) % 2, 3, 30)[:, None]).astype(np.float32)
+    return (np.maximum(W, 0) * np.where(np.arange(len(W)) % 2, 3, 30)[:, None]).astype(
+        np.float32
+    )
 
 
 def asked():
@@ -59,14 +65,18 @@ def towards(m):
 
 def test_ranks_are_kept_and_values_are_those_of_the_mean_sorted_row():
     weights = np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]])
-    assert match_quantiles(weights, np.array([[0.2, 0.9, 0.1]])).tolist() == [[2.0, 4.5, 1.0]]
+    assert match_quantiles(weights, np.array([[0.2, 0.9, 0.1]])).tolist() == [
+        [2.0, 4.5, 1.0]
+    ]
 
 
 def by_label(model, X):
     """Scores of the pre-trained classes in the order of the head, and of the new classes in the order of LABELS."""
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
     S = model.state.head.scores(X)
-    return S[:, [place[name] for name in HEAD.names]], S[:, [place[label] for label in LABELS]]
+    return S[:, [place[name] for name in HEAD.names]], S[
+        :, [place[label] for label in LABELS]
+    ]
 
 
 def test_done_is_the_formula_of_its_paper():
@@ -74,8 +84,12 @@ def test_done_is_the_formula_of_its_paper():
     means = np.stack([rows.X[rows.y == label].mean(axis=0) for label in LABELS])
     W = np.stack([towards(m) for m in means])
     old, new = by_label(fitted("done"), Q)
-    np.testing.assert_allclose(old, Q @ HEAD.weights.T + HEAD.bias, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(new, Q @ W.T + np.median(HEAD.bias), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        old, Q @ HEAD.weights.T + HEAD.bias, rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        new, Q @ W.T + np.median(HEAD.bias), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_qi_compares_cosines_of_all_classes():
@@ -98,7 +112,9 @@ def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
     logits = Q @ HEAD.weights.T + HEAD.bias
     gap = (Q @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)
     alone = head.imprinted.classes[head.imprinted.winners(Q)]
-    expected = np.where(gap > head.margin, alone, np.array(HEAD.names)[logits.argmax(axis=1)])
+    expected = np.where(
+        gap > head.margin, alone, np.array(HEAD.names)[logits.argmax(axis=1)]
+    )
     assert ((gap > 0) & (gap < head.margin)).sum() > 3
     assert (gap < 0).any()
     assert (gap[:21] > head.margin).any()
@@ -111,13 +127,25 @@ def test_the_margin_is_a_low_quantile_of_held_out_pictures():
     gaps = []
     for f in range(5):
         others = [s.rows[s.fold != f] for s in folds.held.values()]
-        W = np.stack([towards((o / np.linalg.norm(o, axis=1, keepdims=True)).mean(axis=0)) for o in others])
+        W = np.stack(
+            [
+                towards((o / np.linalg.norm(o, axis=1, keepdims=True)).mean(axis=0))
+                for o in others
+            ]
+        )
         X = np.concatenate([s.rows[s.fold == f] for s in folds.held.values()])
         logits = X @ HEAD.weights.T + HEAD.bias
-        gaps += ((X @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)).tolist()
+        gaps += (
+            (X @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)
+        ).tolist()
     assert len(gaps) == 36
-    assert model.state.head.margin == pytest.approx(min(gaps), rel=1e-6)  # the minimum of 36 is the 1 % quantile
-    assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).state.head.margin == 0
+    assert model.state.head.margin == pytest.approx(
+        min(gaps), rel=1e-6
+    )  # the minimum of 36 is the 1 % quantile
+    assert (
+        Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).state.head.margin
+        == 0
+    )
 
 
 def test_the_margin_is_not_negative_for_pictures_that_look_like_pretrained_classes():
@@ -143,12 +171,16 @@ def test_classes_are_added_and_removed_exactly_also_after_loading(way, tmp_path)
     whole.save(tmp_path / "m.imprint")
     again = Imprinter.load(tmp_path / "m.imprint")
     assert answers(again) == answers(whole)
-    assert [again.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)] == [
-        whole.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)
-    ]
-    assert (tmp_path / "m.imprint").stat().st_size < 700_000  # the pre-trained weights are not stored in the file
+    assert [
+        again.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)
+    ] == [whole.why(Embedded(asked().X[i : i + 1], ["q"], ()), 4) for i in (0, 30)]
+    assert (
+        tmp_path / "m.imprint"
+    ).stat().st_size < 700_000  # the pre-trained weights are not stored in the file
     assert answers(again.forget("zzz")) == answers(whole.forget("zzz"))
-    assert answers(again.fit(embedded(LABELS))) == answers(fitted(way))  # a new fit has all pre-trained classes again
+    assert answers(again.fit(embedded(LABELS))) == answers(
+        fitted(way)
+    )  # a new fit has all pre-trained classes again
 
 
 @pytest.mark.parametrize("way", ["qi", "done"])
@@ -165,13 +197,19 @@ def test_it_is_exported_as_a_linear_layer(way, tmp_path):
     layer = torch.nn.Linear(512, 203)
     layer.load_state_dict(load_file(tmp_path / "m.safetensors"))
     X = Q if way == "done" else Q / np.linalg.norm(Q, axis=1, keepdims=True)
-    np.testing.assert_allclose(layer(torch.from_numpy(X)).detach().numpy(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        layer(torch.from_numpy(X)).detach().numpy(), expected, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_explanations_name_training_pictures_of_new_classes_only():
     model = fitted("margin")
     new = model.why(Embedded(asked().X[:1], ["q"], ()), 3)
-    assert (new[0].label, new[0].picture[-4:], model.measure) == ("zzz", ".png", "similarity")
+    assert (new[0].label, new[0].picture[-4:], model.measure) == (
+        "zzz",
+        ".png",
+        "similarity",
+    )
     old = model.why(Embedded(asked().X[21:22], ["q"], ()), 1)
     assert (old[0].label, old[0].picture) == (HEAD.names[0], None)
 
@@ -179,25 +217,50 @@ def test_explanations_name_training_pictures_of_new_classes_only():
 def test_equal_class_names_are_made_distinct():
     labels = set(PretrainedClasses.of(backbones.head("efficientnet_lite0")).labels)
     assert len(labels) == 1000
-    assert labels & {"crane", "crane (n02012849)", "crane (n03126707)"} == {"crane (n02012849)", "crane (n03126707)"}
+    assert labels & {"crane", "crane (n02012849)", "crane (n03126707)"} == {
+        "crane (n02012849)",
+        "crane (n03126707)",
+    }
 
 
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
         (lambda: Imprinter("minilm", keep_head=True), "no pre-training head"),
-        (lambda: Imprinter("embeddings", keep_head=True), "embeddings come without a network"),
-        (lambda: Imprinter(keep_head="quantile"), "Unknown way to keep the head 'quantile'"),
+        (
+            lambda: Imprinter("embeddings", keep_head=True),
+            "embeddings come without a network",
+        ),
+        (
+            lambda: Imprinter(keep_head="quantile"),
+            "Unknown way to keep the head 'quantile'",
+        ),
         (lambda: Imprinter(keep_head="qi", recipe="kernel"), "takes no recipe"),
         (lambda: Imprinter(keep_head="done", norm_inf="l2"), "takes no norm_inf"),
         (lambda: Imprinter(keep_head=True, calibrate=False), "needs calibrate=True"),
         (lambda: Imprinter(keep_head=True, recipe="oracle"), "points, not directions"),
-        (lambda: Imprinter("tinynet", keep_head=True).fit(embedded(["goldfish", "zzz"])), "'goldfish' is a class of"),
-        (lambda: Imprinter("tinynet", keep_head=True).fit(embedded(["zzz"])._replace(y=np.zeros(12, int))), "text"),
-        (lambda: fitted("qi", ["zzz"]).forget("zzz"), "the only class next to the network's own"),
+        (
+            lambda: Imprinter("tinynet", keep_head=True).fit(
+                embedded(["goldfish", "zzz"])
+            ),
+            "'goldfish' is a class of",
+        ),
+        (
+            lambda: Imprinter("tinynet", keep_head=True).fit(
+                embedded(["zzz"])._replace(y=np.zeros(12, int))
+            ),
+            "text",
+        ),
+        (
+            lambda: fitted("qi", ["zzz"]).forget("zzz"),
+            "the only class next to the network's own",
+        ),
         (lambda: fitted("qi").forget("zzzz"), "Did you mean 'zzz'"),
         (lambda: fitted("qi").classifier, "use predict"),
-        (lambda: export(fitted("margin"), "m.npz", "numpy"), "LogitsWithMargin does not describe itself"),
+        (
+            lambda: export(fitted("margin"), "m.npz", "numpy"),
+            "LogitsWithMargin does not describe itself",
+        ),
     ],
 )
 def test_invalid_combinations_are_refused_in_one_sentence(build, sentence):

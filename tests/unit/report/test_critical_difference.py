@@ -31,7 +31,12 @@ comparisons = st.builds(
     st.integers(1, 20),
     st.sampled_from([0, 0.1, 0.5, 3]),
     st.integers(0, 99),
-    st.sampled_from(["m{}", "a rather long name, longer than one line of a label can hold, number {}"]),
+    st.sampled_from(
+        [
+            "m{}",
+            "a rather long name, longer than one line of a label can hold, number {}",
+        ]
+    ),
 )
 
 
@@ -42,7 +47,9 @@ def test_a_bar_touches_the_lines_of_its_members_only(comparison):
     feet = dict(zip(comparison.order, layout.feet))
     assert len(layout.bars) == len(comparison.groups)
     for group, (start, end, _) in zip(comparison.groups, layout.bars):
-        assert {name for name, x in feet.items() if start - 0.5 <= x <= end + 0.5} == set(group)
+        assert {
+            name for name, x in feet.items() if start - 0.5 <= x <= end + 0.5
+        } == set(group)
 
 
 @given(comparisons)
@@ -54,7 +61,10 @@ def test_bars_and_names_do_not_overlap(comparison):
     lowest_bar = max((y for _, _, y in layout.bars), default=0)
     half = (len(layout.names) + 1) // 2
     for side in (slice(half), slice(half, None)):
-        column = sorted((y, len(lines)) for y, lines in zip(layout.heights[side], layout.names[side]))
+        column = sorted(
+            (y, len(lines))
+            for y, lines in zip(layout.heights[side], layout.names[side])
+        )
         assert column[0][0] - lowest_bar >= 8
         for (above, lines), (below, _) in pairwise(column):
             assert below - (above + (lines - 1) * LEADING) >= 12
@@ -67,17 +77,25 @@ def test_marks_are_exact_and_no_two_lines_cross(comparison):
     layout = lay_out(comparison)
     m = len(comparison.names)
     for name, mark in zip(comparison.order, layout.marks):
-        assert 1 + mark / layout.length * (m - 1) == pytest.approx(comparison.rank(name))
+        assert 1 + mark / layout.length * (m - 1) == pytest.approx(
+            comparison.rank(name)
+        )
     assert all(right - left >= 6.99 for left, right in pairwise(layout.feet))
     left, right = layout.heights[: (m + 1) // 2], layout.heights[(m + 1) // 2 :]
     assert left == sorted(left)
     assert right == sorted(right, reverse=True)
 
 
-@pytest.mark.parametrize(("methods", "name"), [(2, "m{}"), (3, "m{}"), (7, "a long name " * 4 + "{}")])
+@pytest.mark.parametrize(
+    ("methods", "name"), [(2, "m{}"), (3, "m{}"), (7, "a long name " * 4 + "{}")]
+)
 def test_nothing_is_drawn_at_the_edge(methods, name):
     """Nothing is drawn at the edge, so nothing is cut off."""
-    with Image.open(BytesIO(critical_difference(example(methods, name=name), "png", title="title " * 20))) as picture:
+    with Image.open(
+        BytesIO(
+            critical_difference(example(methods, name=name), "png", title="title " * 20)
+        )
+    ) as picture:
         pixels = np.asarray(picture.convert("L"))
     edge = 20
     inner = pixels[edge:-edge, edge:-edge]
@@ -103,27 +121,47 @@ def test_names_are_never_read_as_formulas():
 
 def test_the_caption_states_the_tests():
     unclear, clear = example(3, gap=0), example(3, gap=9)
-    assert "The Friedman test finds no difference at α = 0.05" in critical_difference(unclear).decode()
-    assert "No bars: neighbours differ significantly (" in critical_difference(clear).decode()
+    assert (
+        "The Friedman test finds no difference at α = 0.05"
+        in critical_difference(unclear).decode()
+    )
+    assert (
+        "No bars: neighbours differ significantly ("
+        in critical_difference(clear).decode()
+    )
     assert "Not joined" not in critical_difference(clear).decode()
-    assert "Bars join methods that do not differ significantly" in critical_difference(example(8)).decode()
+    assert (
+        "Bars join methods that do not differ significantly"
+        in critical_difference(example(8)).decode()
+    )
     assert "1 instance; Friedman p" in critical_difference(example(3, n=1)).decode()
 
 
 def test_the_caption_counts_pairs_that_no_bar_can_join():
     """a and c do not differ significantly, but b stands between them and differs from a."""
     step = np.arange(30)
-    a, c = np.where(step < 22, 0.5, -0.01), np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0))
+    a, c = (
+        np.where(step < 22, 0.5, -0.01),
+        np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0)),
+    )
     comparison = compare({"a": a, "b": np.zeros(30), "c": c})
-    assert [pair[:2] for pair in comparison.pairs if not pair.significant] == [("a", "c"), ("b", "c")]
+    assert [pair[:2] for pair in comparison.pairs if not pair.significant] == [
+        ("a", "c"),
+        ("b", "c"),
+    ]
     assert comparison.groups == (("b", "c"),)
-    assert "Not joined: 1 pair without a significant difference" in critical_difference(comparison).decode()
+    assert (
+        "Not joined: 1 pair without a significant difference"
+        in critical_difference(comparison).decode()
+    )
 
 
 @pytest.mark.parametrize("format", ["svg", "png"])
 def test_the_same_comparison_gives_the_same_bytes_whatever_the_users_style(format):
     first = critical_difference(example(), format)
-    with matplotlib.rc_context({"font.size": 30, "savefig.facecolor": "black", "lines.marker": "x"}):
+    with matplotlib.rc_context(
+        {"font.size": 30, "savefig.facecolor": "black", "lines.marker": "x"}
+    ):
         assert critical_difference(example(), format) == first
         assert matplotlib.rcParams["font.size"] == 30
     assert b"Date" not in first
@@ -141,7 +179,9 @@ def test_files_are_written_by_their_ending(tmp_path):
 
 
 def test_bad_formats_and_places_are_refused(tmp_path):
-    with pytest.raises(ParameterError, match=r"format='pdf'\): format must be 'svg' or 'png'"):
+    with pytest.raises(
+        ParameterError, match=r"format='pdf'\): format must be 'svg' or 'png'"
+    ):
         critical_difference(example(), "pdf")
     with pytest.raises(ParameterError, match=r"the name must end in \.svg or \.png"):
         save_critical_difference(example(), tmp_path / "cd.pdf")
@@ -166,7 +206,9 @@ def test_statistics_need_no_extra_and_drawing_no_pyplot():
         "imprint.report.critical_difference(r, 'png')\n"
         "print(sorted(heavy), 'matplotlib.pyplot' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[] False\n"
 
 

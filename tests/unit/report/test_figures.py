@@ -12,11 +12,16 @@ from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, 
 
 def lines(count):
     values = np.random.default_rng(0).normal(size=(count, 4, 3))
-    return [Series(f"line {i}", [1, 2, 5, 10], *interval(v)) for i, v in enumerate(values)]
+    return [
+        Series(f"line {i}", [1, 2, 5, 10], *interval(v)) for i, v in enumerate(values)
+    ]
 
 
 def test_a_drawing_names_axes_panels_and_lines_and_repeats():
-    panels = [Panel("left", lines(3), level=0.5, level_name="level"), Panel("right", lines(2))]
+    panels = [
+        Panel("left", lines(3), level=0.5, level_name="level"),
+        Panel("right", lines(2)),
+    ]
     svg = draw(panels, "across", "up", log_x=True)
     text = svg.decode()
     for word in ("left", "right", "across", "up", "line 0", "line 2", "level"):
@@ -41,7 +46,9 @@ def test_a_legend_has_two_entries_per_panel_in_a_row():
 
 def test_a_line_has_markers_at_the_marked_points_only():
     def markers(marked):
-        svg = draw([Panel("one", [Series("a", [1, 2, 5], [3, 1, 2], marked=marked)])], "x", "y").decode()
+        svg = draw(
+            [Panel("one", [Series("a", [1, 2, 5], [3, 1, 2], marked=marked)])], "x", "y"
+        ).decode()
         return svg.count("<use")
 
     assert markers(None) - markers([1]) == 2
@@ -68,7 +75,12 @@ def test_lines_have_different_markers_and_keep_them_in_all_panels():
 
 
 def test_points_of_one_name_share_colour_and_marker_and_some_are_hollow():
-    points = [Point("a", True, 1, 2), Point("a", False, 3, 4), Point("b", True, 5, 6), Point("a", True, 7, 8)]
+    points = [
+        Point("a", True, 1, 2),
+        Point("a", False, 3, 4),
+        Point("b", True, 5, 6),
+        Point("a", True, 7, 8),
+    ]
     svg = scatter([Cloud("c", points)], "x", "y").decode()
     drawn = re.findall(r'style="fill: (\S+); stroke: (\S+); stroke-width: 1.2"', svg)
     blue, orange = "#0072b2", "#d55e00"
@@ -76,5 +88,9 @@ def test_points_of_one_name_share_colour_and_marker_and_some_are_hollow():
 
 
 def test_an_axis_of_few_powers_of_ten_has_plain_labels():
-    svg = scatter([Cloud("c", [Point("a", True, 0.2, 1.0), Point("a", True, 3.0, 2.0)])], "x", "y").decode()
-    assert {">0.2<", ">0.5<", ">1<", ">2<"} <= {f">{text}<" for text in re.findall(r"<text[^>]*>([^<]+)<", svg)}
+    svg = scatter(
+        [Cloud("c", [Point("a", True, 0.2, 1.0), Point("a", True, 3.0, 2.0)])], "x", "y"
+    ).decode()
+    assert {">0.2<", ">0.5<", ">1<", ">2<"} <= {
+        f">{text}<" for text in re.findall(r"<text[^>]*>([^<]+)<", svg)
+    }

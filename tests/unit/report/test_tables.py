@@ -13,10 +13,22 @@ import pytest
 from imprint.cli import main
 from imprint.core.errors import ParameterError
 from imprint.embeddings import write_pack
-from imprint.report.study_report import as_csv, as_json, as_latex, as_text, breakdowns_csv, page, pairs_csv
+from imprint.report.study_report import (
+    as_csv,
+    as_json,
+    as_latex,
+    as_text,
+    breakdowns_csv,
+    page,
+    pairs_csv,
+)
 from imprint.report.tables import tabulate
 
-GOOD, POOR, PART = ("l2", "mean", "l2", "l2", "max"), ("none", "mean", "none", "l2", "max"), ("l2", "fps(k=2)") * 2
+GOOD, POOR, PART = (
+    ("l2", "mean", "l2", "l2", "max"),
+    ("none", "mean", "none", "l2", "max"),
+    ("l2", "fps(k=2)") * 2,
+)
 SCORES = {
     ("x", GOOD): [0.9, 0.1, 0.8],
     ("y", GOOD): [0.6, 0.7],
@@ -24,17 +36,41 @@ SCORES = {
     ("y", POOR): [0.2, 0.3],
     ("x", (*PART, "max")): [0.99],
 }
-MANIFEST = {"study": {"name": "<s>"}, "experiments": 12, "libraries": {"numpy": "2"}, "imprint": "1", "python": "3"}
+MANIFEST = {
+    "study": {"name": "<s>"},
+    "experiments": 12,
+    "libraries": {"numpy": "2"},
+    "imprint": "1",
+    "python": "3",
+}
 
 
 @pytest.fixture
 def table():
     rows = []
     for (dataset, method), scores in SCORES.items():
-        names = dict(zip(("norm_pre", "generator", "norm_post", "norm_inf", "aggregator"), method))
+        names = dict(
+            zip(
+                ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator"), method
+            )
+        )
         for seed, score in enumerate(scores):
-            costs = {"seconds_generation": 0.25, "seconds_evaluation": 0.5, "near_ties": 1, "test_rows": 1000}
-            rows.append({"backbone": "b", "dataset": dataset, "task": "all", **names, "seed": seed, **costs})
+            costs = {
+                "seconds_generation": 0.25,
+                "seconds_evaluation": 0.5,
+                "near_ties": 1,
+                "test_rows": 1000,
+            }
+            rows.append(
+                {
+                    "backbone": "b",
+                    "dataset": dataset,
+                    "task": "all",
+                    **names,
+                    "seed": seed,
+                    **costs,
+                }
+            )
             rows[-1]["accuracy"] = score
     return pa.Table.from_pylist(rows)
 
@@ -51,15 +87,28 @@ def test_medians_over_seeds_then_mean_and_std_over_instances(table):
 
 def test_csv_has_six_significant_digits(table):
     scores = pa.array([0.1234567] * len(table))
-    exact = tabulate(table.set_column(table.column_names.index("accuracy"), "accuracy", scores))
-    assert {line["mean_accuracy"] for line in csv.DictReader(io.StringIO(as_csv(exact)))} == {"0.123457"}
-    assert {row["mean"] for row in csv.DictReader(io.StringIO(breakdowns_csv(exact.breakdowns)))} <= {"0.123457", ""}
+    exact = tabulate(
+        table.set_column(table.column_names.index("accuracy"), "accuracy", scores)
+    )
+    assert {
+        line["mean_accuracy"] for line in csv.DictReader(io.StringIO(as_csv(exact)))
+    } == {"0.123457"}
+    assert {
+        row["mean"]
+        for row in csv.DictReader(io.StringIO(breakdowns_csv(exact.breakdowns)))
+    } <= {"0.123457", ""}
 
 
 def test_a_method_that_lacks_instances_is_not_the_best(table):
     best = tabulate(table).lines[0].mean
-    scores = [best if score == 0.99 else score for score in table["accuracy"].to_pylist()]
-    equal = tabulate(table.set_column(table.column_names.index("accuracy"), "accuracy", pa.array(scores)))
+    scores = [
+        best if score == 0.99 else score for score in table["accuracy"].to_pylist()
+    ]
+    equal = tabulate(
+        table.set_column(
+            table.column_names.index("accuracy"), "accuracy", pa.array(scores)
+        )
+    )
     assert [line.mean == best for line in equal.lines] == [True, False, True]
     assert page(equal, MANIFEST).count("<span class=best>") == 1
 
@@ -76,7 +125,9 @@ def test_comparison_is_of_complete_methods(table):
 def test_every_format_has_the_same_content(table):
     tables = tabulate(table)
     rows = list(csv.DictReader(io.StringIO(as_csv(tables))))
-    assert [float(r["mean_accuracy"]) for r in rows] == pytest.approx([line.mean for line in tables.lines])
+    assert [float(r["mean_accuracy"]) for r in rows] == pytest.approx(
+        [line.mean for line in tables.lines]
+    )
     assert rows[2]["average_rank"] == rows[2]["std"] == ""
     assert "72.50 ± 10.61" in as_text(tables)
     assert r"72.50 $\pm$ 10.61 & 1.00 \\" in as_latex(tables)
@@ -94,13 +145,18 @@ def test_every_format_has_the_same_content(table):
 def test_recipes_keep_their_names_and_the_rest_only_what_differs(table):
     two = table.filter(pa.compute.field("generator") == "mean")
     assert [line.name for line in tabulate(two).lines] == ["l2 / l2", "none / none"]
-    assert tabulate(two).common == "All methods: generator mean, norm_inf l2, aggregator max."
+    assert (
+        tabulate(two).common
+        == "All methods: generator mean, norm_inf l2, aggregator max."
+    )
     named = tabulate(table, named=["qi2018", "l2 / mean / l2 / l2 / max"])
     assert named.lines[0].name == "qi2018"
     assert named.lines[0].method == " / ".join(GOOD)
     assert named.comparison.names[0] == "qi2018"
     assert next(csv.DictReader(io.StringIO(as_csv(named))))["name"] == "qi2018"
-    assert '<th scope="row">qi2018<small>l2 / mean / l2 / l2 / max</small>' in page(named, MANIFEST)
+    assert '<th scope="row">qi2018<small>l2 / mean / l2 / l2 / max</small>' in page(
+        named, MANIFEST
+    )
 
 
 def test_every_data_set_and_backbone_has_a_table(table):
@@ -111,7 +167,11 @@ def test_every_data_set_and_backbone_has_a_table(table):
         ("backbone", "b", "data set", ("x", "y")),
     ]
     good, _, part = tables.breakdowns[2].rows
-    assert (good.values, good.mean, good.rank) == (pytest.approx((0.8, 0.65)), pytest.approx(0.725), 1)
+    assert (good.values, good.mean, good.rank) == (
+        pytest.approx((0.8, 0.65)),
+        pytest.approx(0.725),
+        1,
+    )
     assert part.values[0] == pytest.approx(0.99)
     assert np.isnan([part.values[1], part.mean, part.rank]).all()
     assert tables.breakdowns[0].rows[2].rank == 1  # best on the instances with results
@@ -121,7 +181,9 @@ def test_every_data_set_and_backbone_has_a_table(table):
 
 
 def test_counts_of_one_are_singular(table):
-    one = table.slice(0, 1).set_column(table.column_names.index("near_ties"), "near_ties", pa.array([0]))
+    one = table.slice(0, 1).set_column(
+        table.column_names.index("near_ties"), "near_ties", pa.array([0])
+    )
     text = as_text(tabulate(one))
     assert text.startswith("1 experiment, 1 instance, ")
     assert "near ties" not in text
@@ -134,7 +196,13 @@ def test_counts_of_one_are_singular(table):
 
 
 def test_the_page_says_what_was_run_on_what(table):
-    study = {"name": "s", "backbones": ["b"], "datasets": ["x", "y"], "tasks": ["all"], "seeds": [0, 1, 2]}
+    study = {
+        "name": "s",
+        "backbones": ["b"],
+        "datasets": ["x", "y"],
+        "tasks": ["all"],
+        "seeds": [0, 1, 2],
+    }
     html = page(tabulate(table), {**MANIFEST, "study": study})
     assert "Backbones b; data sets x, y; tasks all; seeds 0, 1, 2." in html
     assert "over 2 instances" in html
@@ -156,9 +224,14 @@ def test_commands_plan_run_and_report(tmp_path, monkeypatch, capsys):
     X = rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6))
     write_pack(tmp_path / "a-one.npz", X, y, X[::2] + 0.3, y[::2])
     file, out = tmp_path / "study.yaml", tmp_path / "out"
-    file.write_text("embeddings: .\nbackbones: a\ndatasets: one\ntasks: [all, even]\nrecipes: [qi2018, janson2022]\n")
+    file.write_text(
+        "embeddings: .\nbackbones: a\ndatasets: one\ntasks: [all, even]\nrecipes: [qi2018, janson2022]\n"
+    )
     assert main(["study", "run", str(file), "--dry", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out).items() >= {"experiments": 4, "computations": 10}.items()
+    assert (
+        json.loads(capsys.readouterr().out).items()
+        >= {"experiments": 4, "computations": 10}.items()
+    )
     assert main(["study", "run", str(file)]) == 2
     assert "name the folder of the results" in capsys.readouterr().err
     assert main(["study", "run", str(file), "--out", str(out), "--workers", "1"]) == 0

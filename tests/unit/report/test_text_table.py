@@ -23,7 +23,10 @@ def test_text_is_padded_and_only_numbers_are_right_aligned():
 
 
 def test_csv_is_read_back():
-    assert list(csv.reader(io.StringIO(TABLE.csv()))) == [list(TABLE.head), *map(list, TABLE.rows)]
+    assert list(csv.reader(io.StringIO(TABLE.csv()))) == [
+        list(TABLE.head),
+        *map(list, TABLE.rows),
+    ]
 
 
 def test_latex_aligns_columns_and_escapes_special_characters():
@@ -44,6 +47,12 @@ def test_markdown_aligns_columns_and_escapes_the_separator():
 
 def test_html_escapes_texts_and_aligns_numbers():
     page = TABLE.html()
-    assert '<th>method</th><th class="n">score&nbsp;%</th><th class="n">rank</th><th>note</th>' in page
-    assert '<td>c#</td><td class="n">7</td><td class="n">12</td><td>&lt;z&gt;, w</td>' in page
+    assert (
+        '<th>method</th><th class="n">score&nbsp;%</th><th class="n">rank</th><th>note</th>'
+        in page
+    )
+    assert (
+        '<td>c#</td><td class="n">7</td><td class="n">12</td><td>&lt;z&gt;, w</td>'
+        in page
+    )
     assert page.endswith("<small>A caption.</small>")

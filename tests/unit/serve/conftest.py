@@ -20,7 +20,13 @@ from imprint.serve.project import Project
 from imprint.serve.projects import Projects
 from imprint.serve.server import application, listen, uvicorn_config
 
-PARTS = {"norm_pre": "l2", "generator": "kmeans(k=3)", "norm_post": "none", "norm_inf": "l2", "aggregator": "kernel"}
+PARTS = {
+    "norm_pre": "l2",
+    "generator": "kmeans(k=3)",
+    "norm_post": "none",
+    "norm_inf": "l2",
+    "aggregator": "kernel",
+}
 METHOD = Method.of(**PARTS)
 
 
@@ -47,7 +53,13 @@ class Client:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             content = json.dumps(body) if isinstance(body, dict) else body
-            connection.request(method, path, content, given, encode_chunked="Transfer-Encoding" in given)
+            connection.request(
+                method,
+                path,
+                content,
+                given,
+                encode_chunked="Transfer-Encoding" in given,
+            )
             answer = connection.getresponse()
             return answer.status, dict(answer.headers), answer.read()
         finally:
@@ -58,13 +70,19 @@ class Client:
         return status, json.loads(raw)
 
     def add(self, label, seed, shade=0, **more):
-        return self.json("POST", f"/api/items?label={label}&name={seed}.png", picture(seed, shade=shade, **more))
+        return self.json(
+            "POST",
+            f"/api/items?label={label}&name={seed}.png",
+            picture(seed, shade=shade, **more),
+        )
 
     def change(self, **entry):
         return self.json("POST", "/api/change", entry)
 
     def labels(self):
-        return {one["label"]: one["items"] for one in self.json("GET", "/api/classes")[1]}
+        return {
+            one["label"]: one["items"] for one in self.json("GET", "/api/classes")[1]
+        }
 
 
 @pytest.fixture
@@ -79,7 +97,9 @@ def serving(project, label_studio=False):
     """Serve a project on a free port."""
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn_config(application(Projects(project, label_studio), "secret", port)))
+    server = uvicorn.Server(
+        uvicorn_config(application(Projects(project, label_studio), "secret", port))
+    )
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:

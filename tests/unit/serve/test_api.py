@@ -30,7 +30,9 @@ def test_a_picture_is_learnt_before_the_next_query(client):
     assert client.json("POST", "/api/predict", picture(0))[0] == 409
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
-    status, (reply,) = client.json("POST", "/api/predict?name=new.png&top=2", picture(3, shade=1))
+    status, (reply,) = client.json(
+        "POST", "/api/predict?name=new.png&top=2", picture(3, shade=1)
+    )
     assert status == 200
     assert (reply["path"], reply["label"]) == ("new.png", "bottom")
     assert [one["label"] for one in reply["top"]] == ["bottom", "top"]
@@ -71,18 +73,26 @@ def test_changes_are_made_at_once_and_undone(labelled):
         assert words in reply["error"]
 
 
-def test_every_item_is_evaluated_by_a_model_that_was_fitted_without_it(labelled, project):
+def test_every_item_is_evaluated_by_a_model_that_was_fitted_without_it(
+    labelled, project
+):
     wrong = labelled.add("top", 500, 1)[1]["id"]
     project.evaluated().result()
     reply = labelled.json("GET", "/api/judge")[1]
     assert reply["ready"]
     assert reply["rows"] == 25
-    assert reply["accuracy"] == pytest.approx(24 / 25, abs=0.01)  # extrapolated along the learning curve
+    assert reply["accuracy"] == pytest.approx(
+        24 / 25, abs=0.01
+    )  # extrapolated along the learning curve
     assert reply["interval"][0] < 24 / 25 < reply["interval"][1]
-    assert reply["classes"] == ["top", "bottom"], "in the order in which they were added"
+    assert reply["classes"] == ["top", "bottom"], (
+        "in the order in which they were added"
+    )
     assert reply["confusion"] == [[12, 1], [0, 12]]
     assert [one["id"] for one in reply["mistakes"]] == [wrong]
-    assert [(one["id"], one["predicted"]) for one in reply["mislabelled"]] == [(wrong, "bottom")]
+    assert [(one["id"], one["predicted"]) for one in reply["mislabelled"]] == [
+        (wrong, "bottom")
+    ]
     labelled.change(do="move", ids=[wrong], label="bottom")
     project.evaluated().result()
     assert labelled.json("GET", "/api/judge")[1]["accuracy"] == 1
@@ -118,9 +128,16 @@ def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
     assert len(files) == 24
     model = Imprinter.load(tmp_path / "model.imprint")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    classes = json.loads(session.get_modelmeta().custom_metadata_map["imprint.export"])["classes"]
+    classes = json.loads(session.get_modelmeta().custom_metadata_map["imprint.export"])[
+        "classes"
+    ]
     pixels = np.stack(
-        [model.backbone.prepare(np.array(__import__("PIL.Image").Image.open(f).convert("RGB"))) for f in files]
+        [
+            model.backbone.prepare(
+                np.array(__import__("PIL.Image").Image.open(f).convert("RGB"))
+            )
+            for f in files
+        ]
     )
     by_graph = session.run(["probabilities"], {"pictures": pixels})[0]
     by_file = model.predict_proba(files)
@@ -130,7 +147,9 @@ def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
         assert np.allclose([page[k] for k in classes], graph, atol=1e-4)
         assert np.allclose([page[k] for k in model.classes_.tolist()], own, atol=1e-4)
     fresh = Imprinter("raw", cache=False, **PARTS).fit(str(tmp_path / "photos"))
-    assert np.array_equal(fresh.state.head.proxies.weights, project.model().head.proxies.weights)
+    assert np.array_equal(
+        fresh.state.head.proxies.weights, project.model().head.proxies.weights
+    )
 
 
 def test_the_report_shows_the_evaluation_on_one_page(client):
@@ -157,18 +176,33 @@ def test_a_model_is_imported_extended_and_removed_by_undo(labelled, project, tmp
     labelled.change(do="rename", label="bottom", to="low")
     (reply,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
     assert reply["label"] == "low"
-    assert sorted(exported_model(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
-    assert "without its examples" in labelled.change(do="merge", label="low", into="top")[1]["error"]
+    assert sorted(
+        exported_model(project, project.evaluated().result()).classes_.tolist()
+    ) == ["left", "low", "top"]
+    assert (
+        "without its examples"
+        in labelled.change(do="merge", label="low", into="top")[1]["error"]
+    )
     for _ in range(4):
         labelled.change(do="undo")
     assert labelled.labels() == {"top": 12, "bottom": 12}
-    assert "not an imprint model" in labelled.json("POST", "/api/open?name=b.imprint", b"something else")[1]["error"]
+    assert (
+        "not an imprint model"
+        in labelled.json("POST", "/api/open?name=b.imprint", b"something else")[1][
+            "error"
+        ]
+    )
 
 
 def test_a_hundred_predictions_at_once_are_all_answered(labelled):
     with ThreadPoolExecutor(100) as pool:
         answers = list(
-            pool.map(lambda i: labelled.json("POST", "/api/predict", picture(1000 + i, shade=i % 2)), range(100))
+            pool.map(
+                lambda i: labelled.json(
+                    "POST", "/api/predict", picture(1000 + i, shade=i % 2)
+                ),
+                range(100),
+            )
         )
     assert [status for status, _ in answers] == [200] * 100
     assert [reply[0]["label"] for _, reply in answers] == ["top", "bottom"] * 50
@@ -225,17 +259,29 @@ def test_a_body_that_is_not_a_json_object_of_unicode_texts_is_refused(client, bo
 
 def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tmp_path):
     pictures = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
-    model = Imprinter("raw", cache=False).fit((pictures, ["../../x", "../../x", "bright", "bright"]))
+    model = Imprinter("raw", cache=False).fit(
+        (pictures, ["../../x", "../../x", "bright", "bright"])
+    )
     model.save(tmp_path / "m.imprint")
-    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    status, reply = client.json(
+        "POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes()
+    )
     assert status == 400
     assert "imprint forget m.imprint '../../x'" in reply["error"]
 
 
-def test_a_model_that_keeps_pre_trained_classes_is_refused_with_what_to_do(client, tmp_path):
-    pictures = [np.full((32, 32, 3), shade, np.uint8) for shade in (0, 9, 18, 237, 246, 255)]
-    model = Imprinter("tinynet", keep_head=True, cache=False).fit((pictures, ["night"] * 3 + ["snow"] * 3))
+def test_a_model_that_keeps_pre_trained_classes_is_refused_with_what_to_do(
+    client, tmp_path
+):
+    pictures = [
+        np.full((32, 32, 3), shade, np.uint8) for shade in (0, 9, 18, 237, 246, 255)
+    ]
+    model = Imprinter("tinynet", keep_head=True, cache=False).fit(
+        (pictures, ["night"] * 3 + ["snow"] * 3)
+    )
     model.save(tmp_path / "m.imprint")
-    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    status, reply = client.json(
+        "POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes()
+    )
     assert status == 400
     assert "use imprint predict, or fit it without --keep-head" in reply["error"]

@@ -21,7 +21,9 @@ NEW = [picture(1000 + i, shade=i % 2) for i in range(20)]
 
 
 def fitted(calibrate=True, labels=("top", "bottom"), **parts):
-    pictures = [np.array(Image.open(io.BytesIO(picture(i, shade=i % 2)))) for i in range(40)]
+    pictures = [
+        np.array(Image.open(io.BytesIO(picture(i, shade=i % 2)))) for i in range(40)
+    ]
     model = Imprinter("raw", cache=False, calibrate=calibrate, **{**PARTS, **parts})
     return model.fit((pictures, [labels[i % 2] for i in range(40)]))
 
@@ -32,7 +34,9 @@ def saved(model, path):
 
 
 def answers(client, raws=NEW, query=""):
-    return [client.json("POST", f"/api/predict?top=9{query}", raw)[1][0] for raw in raws]
+    return [
+        client.json("POST", f"/api/predict?top=9{query}", raw)[1][0] for raw in raws
+    ]
 
 
 def assert_same(client, model):
@@ -41,16 +45,31 @@ def assert_same(client, model):
     P, known = model.predict_proba(pictures), model.known(pictures)
     for reply, p, value in zip(answers(client), P, known):
         shares = {one["label"]: one["probability"] for one in reply["top"]}
-        assert np.allclose([shares[str(k)] for k in model.classes_.tolist()], p, atol=1e-6, rtol=0)
+        assert np.allclose(
+            [shares[str(k)] for k in model.classes_.tolist()], p, atol=1e-6, rtol=0
+        )
         assert reply["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
         assert reply["calibrated"]
 
 
-@pytest.mark.parametrize("parts", [{}, {"generator": "least_squares", "aggregator": "max"}], ids=["kernel", "solve"])
-@pytest.mark.parametrize("labels", [("top", "bottom"), (2, 10)], ids=["texts", "numbers"])
-def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client, tmp_path, labels, parts):
+@pytest.mark.parametrize(
+    "parts",
+    [{}, {"generator": "least_squares", "aggregator": "max"}],
+    ids=["kernel", "solve"],
+)
+@pytest.mark.parametrize(
+    "labels", [("top", "bottom"), (2, 10)], ids=["texts", "numbers"]
+)
+def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(
+    client, tmp_path, labels, parts
+):
     model = fitted(labels=labels, **parts)
-    assert client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))[0] == 200
+    assert (
+        client.json(
+            "POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint")
+        )[0]
+        == 200
+    )
     assert_same(client, model)
     status, _, raw = client.ask("GET", "/api/export/model.imprint")
     assert status == 200
@@ -64,12 +83,24 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
     assert client.ask("GET", "/api/export/model.onnx")[0] == 200
 
 
-def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(client, project, tmp_path):
+def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(
+    client, project, tmp_path
+):
     """Quantile normalisation depends on earlier classes; `bottom` was imprinted second but sorts first."""
-    top, bottom = ([np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)] for s in (0, 1))
-    model = Imprinter("raw", cache=False, calibrate=True, **{**PARTS, "norm_post": "quantile", "aggregator": "max"})
+    top, bottom = (
+        [np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)]
+        for s in (0, 1)
+    )
+    model = Imprinter(
+        "raw",
+        cache=False,
+        calibrate=True,
+        **{**PARTS, "norm_post": "quantile", "aggregator": "max"},
+    )
     model.fit((top, ["top"] * 20)).add((bottom, ["bottom"] * 20))
-    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    client.json(
+        "POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint")
+    )
     assert_same(client, model)
     client.add("third", 5)
     project.close()
@@ -80,7 +111,9 @@ def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(c
 
 def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path):
     """A model file holds no pictures, so its cross-validation has none to list on the page or in a report."""
-    client.json("POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint"))
+    client.json(
+        "POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint")
+    )
     for i in range(8):
         client.add("top" if i % 2 == 0 else "bottom", 100 + i, i % 2)
     status, reply = client.json("GET", "/api/export/evaluation.html")
@@ -97,9 +130,13 @@ def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path)
     assert client.json("GET", "/api/evaluation")[1]["listed"] is True
 
 
-def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(client, tmp_path, capsys):
+def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
+    client, tmp_path, capsys
+):
     images = (load_digits().images * 15.9375).round().astype(np.uint8)
-    model = Imprinter("raw", cache=False, **PARTS).fit((list(images[:300]), list(map(str, load_digits().target[:300]))))
+    model = Imprinter("raw", cache=False, **PARTS).fit(
+        (list(images[:300]), list(map(str, load_digits().target[:300])))
+    )
     raw = saved(model, tmp_path / "a.imprint")
     assert client.json("POST", "/api/import?name=a.imprint", raw)[0] == 200
     (tmp_path / "new").mkdir()
@@ -107,9 +144,24 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
         Image.fromarray(image).save(tmp_path / "new" / f"{i:03}.png")
     paths = sorted((tmp_path / "new").iterdir())
     P, known = model.predict_proba(paths), model.known(paths)
-    assert main(["predict", str(tmp_path / "a.imprint"), *map(str, paths), "--json", "--top", "10"]) == 0
+    assert (
+        main(
+            [
+                "predict",
+                str(tmp_path / "a.imprint"),
+                *map(str, paths),
+                "--json",
+                "--top",
+                "10",
+            ]
+        )
+        == 0
+    )
     terminal = json.loads(capsys.readouterr().out)
-    api = [client.json("POST", "/api/predict?top=10", path.read_bytes())[1][0] for path in paths]
+    api = [
+        client.json("POST", "/api/predict?top=10", path.read_bytes())[1][0]
+        for path in paths
+    ]
     for one, other, p, value in zip(terminal, api, P, known):
         for reply in (one, other):
             shares = {guess["label"]: guess["probability"] for guess in reply["top"]}
@@ -119,25 +171,40 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
             assert reply["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
 
 
-def test_after_an_example_is_added_the_model_is_calibrated_on_all_rows(client, project, tmp_path):
+def test_after_an_example_is_added_the_model_is_calibrated_on_all_rows(
+    client, project, tmp_path
+):
     model = fitted()
-    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    client.json(
+        "POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint")
+    )
     assert project.model().head.calibrated
     client.add("top", 777, 0)
-    assert not project.model().head.calibrated, "the evaluation calibrates it in the background, which takes longer"
+    assert not project.model().head.calibrated, (
+        "the evaluation calibrates it in the background, which takes longer"
+    )
     project.evaluated().result(60)
     again = np.array(Image.open(io.BytesIO(picture(777))))
     assert_same(client, model.add(([again], ["top"])))
-    for entry in ({"do": "rename", "label": "top", "to": "upper"}, {"do": "drop", "label": "bottom"}, {"do": "undo"}):
+    for entry in (
+        {"do": "rename", "label": "top", "to": "upper"},
+        {"do": "drop", "label": "bottom"},
+        {"do": "undo"},
+    ):
         assert client.change(**entry)[0] == 200
-        assert project.evaluated().result(60).model.history.revision == project.history.revision
+        assert (
+            project.evaluated().result(60).model.history.revision
+            == project.history.revision
+        )
     assert {reply["calibrated"] for reply in answers(client)} == {True}
     client.add("third", 5, 1)
     (reply,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
     assert reply["calibrated"]
 
 
-def test_the_cross_validation_of_an_imported_model_uses_its_method(client, project, tmp_path):
+def test_the_cross_validation_of_an_imported_model_uses_its_method(
+    client, project, tmp_path
+):
     for i in range(4):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
@@ -146,11 +213,19 @@ def test_the_cross_validation_of_an_imported_model_uses_its_method(client, proje
     client.json("POST", "/api/import?name=a.imprint", model)
     client.add("top", 777, 0)
     folds = evaluate(project.model(), before, project.rows).folds
-    assert folds.empty.method == project.model().head.method != before.folds.empty.method
+    assert (
+        folds.empty.method == project.model().head.method != before.folds.empty.method
+    )
 
 
-def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(client, tmp_path):
-    client.json("POST", "/api/import?name=a.imprint", saved(fitted(calibrate=False), tmp_path / "a.imprint"))
+def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(
+    client, tmp_path
+):
+    client.json(
+        "POST",
+        "/api/import?name=a.imprint",
+        saved(fitted(calibrate=False), tmp_path / "a.imprint"),
+    )
     (reply,) = answers(client, NEW[:1])
     assert (reply["known"], reply["calibrated"]) == (None, False)
     for _ in range(2):
@@ -175,12 +250,17 @@ def test_unknown_waits_for_the_evaluation_of_new_examples(client):
     Image.new("RGB", (24, 20), "black").save(black, "PNG")
     reply = answers(client, [*NEW, black.getvalue()], "&unknown=0.5")
     assert all(one["known"] is not None for one in reply)
-    assert [one["label"] is None for one in reply] == [one["known"] < 0.5 for one in reply]
+    assert [one["label"] is None for one in reply] == [
+        one["known"] < 0.5 for one in reply
+    ]
     assert 0 < sum(one["label"] is None for one in reply) < len(reply)
     client.change(do="clear")
     client.add("one", 1)
     status, reply = client.json("POST", "/api/predict?unknown=0.5", NEW[0])
-    assert (status, "Two classes with two examples each are needed." in reply["error"]) == (409, True)
+    assert (
+        status,
+        "Two classes with two examples each are needed." in reply["error"],
+    ) == (409, True)
 
 
 def test_exports_during_additions_succeed(client, project):
@@ -212,32 +292,51 @@ def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_pat
 
     saved(fitted(), tmp_path / "a.imprint")
     document, arrays = container.read(tmp_path / "a.imprint")
-    document["pictures"] = [["²" if i % 2 else str(i) for i, _ in enumerate(names)] for names in document["pictures"]]
+    document["pictures"] = [
+        ["²" if i % 2 else str(i) for i, _ in enumerate(names)]
+        for names in document["pictures"]
+    ]
     container.write(tmp_path / "b.imprint", document, arrays)
-    assert client.json("POST", "/api/import?name=b.imprint", (tmp_path / "b.imprint").read_bytes())[0] == 200
+    assert (
+        client.json(
+            "POST", "/api/import?name=b.imprint", (tmp_path / "b.imprint").read_bytes()
+        )[0]
+        == 200
+    )
     client.add("third", 5, 1)  # the item with the number 1
     status, (reply,) = client.json("POST", "/api/predict?why", NEW[0])
     assert status == 200
-    assert {(one["id"], one["name"]) for one in reply["why"] if one["label"] != "third"} <= {
-        (None, name) for names in document["pictures"] for name in names
-    }
+    assert {
+        (one["id"], one["name"]) for one in reply["why"] if one["label"] != "third"
+    } <= {(None, name) for names in document["pictures"] for name in names}
     assert client.ask("GET", "/api/export/model.imprint")[0] == 200
 
 
-def test_a_project_with_an_imported_model_refuses_another_backbone_in_a_sentence(project, client, tmp_path):
-    client.json("POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint"))
+def test_a_project_with_an_imported_model_refuses_another_backbone_in_a_sentence(
+    project, client, tmp_path
+):
+    client.json(
+        "POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint")
+    )
     project.close()
     again = Project(project.folder, "tinynet", backbones.load("tinynet"), METHOD)
     try:
-        with pytest.raises(FileError, match="fitted with the backbone raw, and this page runs with tinynet"):
+        with pytest.raises(
+            FileError,
+            match="fitted with the backbone raw, and this page runs with tinynet",
+        ):
             again.model()
     finally:
         again.close()
 
 
-def test_a_restarted_project_with_an_imported_model_answers_as_before(project, client, tmp_path):
+def test_a_restarted_project_with_an_imported_model_answers_as_before(
+    project, client, tmp_path
+):
     model = fitted()
-    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    client.json(
+        "POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint")
+    )
     before = answers(client, NEW[:3])
     project.close()
     again = Project(project.folder, "raw", backbones.load("raw"), METHOD)

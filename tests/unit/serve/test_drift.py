@@ -15,7 +15,11 @@ def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplo
     assert (state["alarm"], state["unfamiliar"], state["inputs"]) == (None, [], 1)
     with caplog.at_level(logging.WARNING, "imprint.serve"):
         for i in range(30):
-            client.json("POST", f"/api/predict?name=odd-{i}.png", picture(i, kind="jpeg", shade=0, size=(4, 90)))
+            client.json(
+                "POST",
+                f"/api/predict?name=odd-{i}.png",
+                picture(i, kind="jpeg", shade=0, size=(4, 90)),
+            )
             if client.json("GET", "/api/drift")[1]["alarm"]:
                 break
     state = client.json("GET", "/api/drift")[1]
@@ -28,7 +32,9 @@ def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplo
     reference = project.drift.monitor.reference
     state = client.json("POST", "/api/drift")[1]
     assert (state["alarm"], state["inputs"], state["unfamiliar"]) == (None, 0, [])
-    assert project.drift.monitor.reference == reference > 50, "p-values are compared with the training data as before"
+    assert project.drift.monitor.reference == reference > 50, (
+        "p-values are compared with the training data as before"
+    )
 
 
 def test_the_evidence_starts_again_with_a_new_calibration(client, project):

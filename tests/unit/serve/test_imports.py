@@ -19,12 +19,17 @@ def photos(tmp_path):
     for label, shade in (("top", 0), ("bottom", 1)):
         (tmp_path / "photos" / label).mkdir(parents=True)
         for i in range(6):
-            (tmp_path / "photos" / label / f"{i}.png").write_bytes(picture(100 * shade + i, shade=shade))
+            (tmp_path / "photos" / label / f"{i}.png").write_bytes(
+                picture(100 * shade + i, shade=shade)
+            )
     return tmp_path / "photos"
 
 
 def sizes(project):
-    return {label: len(items) for label, items in project.history.labelled.by_class().items()}
+    return {
+        label: len(items)
+        for label, items in project.history.labelled.by_class().items()
+    }
 
 
 def begin(photos, tmp_path):
@@ -58,18 +63,27 @@ def test_pictures_below_test_are_held_out(photos, tmp_path):
         for label in ("top", "bottom"):
             (photos / part / label).mkdir(parents=True)
     for i, file in enumerate(sorted(photos.glob("*/?.png"))):
-        file.rename(photos / ("test" if i % 3 == 0 else "train") / file.parent.name / file.name)
+        file.rename(
+            photos / ("test" if i % 3 == 0 else "train") / file.parent.name / file.name
+        )
     (photos / "top").rmdir()
     (photos / "bottom").rmdir()
     project, _ = start_project(photos, tmp_path / "project", "raw")
     items = project.history.labelled.items.values()
     assert sizes(project) == {"bottom": 6, "top": 6}
-    assert sorted(item.label for item in items if item.held_out) == ["bottom", "bottom", "top", "top"]
+    assert sorted(item.label for item in items if item.held_out) == [
+        "bottom",
+        "bottom",
+        "top",
+        "top",
+    ]
     assert not project.history.after({"do": "undo"}).labelled.classes, "one step"
     project.close()
 
 
-def test_an_import_that_ends_before_the_held_out_pictures_goes_on(photos, tmp_path, monkeypatch):
+def test_an_import_that_ends_before_the_held_out_pictures_goes_on(
+    photos, tmp_path, monkeypatch
+):
     for part in ("train", "test"):
         for label in ("top", "bottom"):
             shutil.copytree(photos / label, photos / part / label)
@@ -109,17 +123,23 @@ def test_files_of_another_kind_are_reported(photos, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs FIFOs and symbolic links")
-def test_pipes_devices_and_dangling_links_are_reported_and_the_rest_is_imported(photos, tmp_path):
+def test_pipes_devices_and_dangling_links_are_reported_and_the_rest_is_imported(
+    photos, tmp_path
+):
     os.mkfifo(photos / "top" / "pipe.png")
     (photos / "top" / "endless.png").symlink_to("/dev/zero")
     (photos / "top" / "dangling.png").symlink_to(tmp_path / "nowhere")
     outcome = []
-    thread = threading.Thread(target=lambda: outcome.append(begin(photos, tmp_path)), daemon=True)
+    thread = threading.Thread(
+        target=lambda: outcome.append(begin(photos, tmp_path)), daemon=True
+    )
     thread.start()
     thread.join(60)
     ((labels, unreadable),) = outcome
     assert labels == {"bottom": 6, "top": 6}
-    assert sorted(sentence.split(":")[0].rsplit("/", 1)[-1] for sentence in unreadable) == [
+    assert sorted(
+        sentence.split(":")[0].rsplit("/", 1)[-1] for sentence in unreadable
+    ) == [
         "dangling.png",
         "endless.png",
         "pipe.png",

@@ -23,7 +23,10 @@ class Files(BaseHTTPRequestHandler):
     """A file server that requires an API key, like Label Studio."""
 
     def do_GET(self):
-        allowed = self.headers.get("Authorization") == "Token key" and "moved" not in self.path
+        allowed = (
+            self.headers.get("Authorization") == "Token key"
+            and "moved" not in self.path
+        )
         self.send_response(302 if "moved" in self.path else 200 if allowed else 401)
         if "moved" in self.path:
             self.send_header("location", "http://example.org/")
@@ -64,25 +67,50 @@ def ask(backend, path, body, method="POST"):
 
 
 def annotate(backend, n, label, action="ANNOTATION_CREATED", number=None):
-    result = [{"from_name": "kind", "to_name": "img", "type": "choices", "value": {"choices": [label]}}]
+    result = [
+        {
+            "from_name": "kind",
+            "to_name": "img",
+            "type": "choices",
+            "value": {"choices": [label]},
+        }
+    ]
     annotation = {"id": number or 1000 + n, "result": result}
-    return ask(backend, "/webhook", {"action": action, "annotation": annotation, "task": task(n), "project": {"id": 1}})
+    return ask(
+        backend,
+        "/webhook",
+        {
+            "action": action,
+            "annotation": annotation,
+            "task": task(n),
+            "project": {"id": 1},
+        },
+    )
 
 
 def test_the_protocol(backend, project):
-    assert ask(backend, "/health", None, "GET") == (200, {"status": "UP", "model_class": "imprint"})
+    assert ask(backend, "/health", None, "GET") == (
+        200,
+        {"status": "UP", "model_class": "imprint"},
+    )
     setup = {"project": "1.1", "schema": CONFIG, "hostname": "", "access_token": ""}
     assert ask(backend, "/setup", setup) == (200, {"model_version": "imprint-0"})
     tasks = [task(n) for n in range(20)]
-    status, answer = ask(backend, "/predict", {"tasks": tasks, "project": "1.1", "label_config": CONFIG})
+    status, answer = ask(
+        backend, "/predict", {"tasks": tasks, "project": "1.1", "label_config": CONFIG}
+    )
     assert status == 200
     first = answer["results"]
-    assert all(one["result"] == [] and one["model_version"] == "imprint-0" for one in first)
+    assert all(
+        one["result"] == [] and one["model_version"] == "imprint-0" for one in first
+    )
     scores = [one["score"] for one in first]
     assert sorted(scores) == [place / 40 for place in range(20)]
     order = sorted(range(20), key=scores.__getitem__)
     assert {n % 2 for n in order[:2]} == {0, 1}  # the first two are of both classes
-    rows = np.stack([project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)])
+    rows = np.stack(
+        [project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)]
+    )
     assert order == PreparedPool(rows).suggest(20, None).tolist()
 
     for n in order[:4]:
@@ -90,7 +118,11 @@ def test_the_protocol(backend, project):
     results = ask(backend, "/predict", {"tasks": tasks})[1]["results"]
     region = results[7]["result"][0]
     assert region["value"] == {"choices": ["bottom"]}
-    assert (region["from_name"], region["to_name"], region["type"]) == ("kind", "img", "choices")
+    assert (region["from_name"], region["to_name"], region["type"]) == (
+        "kind",
+        "img",
+        "choices",
+    )
     assert 0.5 < region["score"] <= 1
     assert results[7]["model_version"] == f"imprint-{project.history.revision}"
     labelled = [results[n]["score"] for n in order[:4]]
@@ -104,7 +136,14 @@ def test_annotations_are_changed_and_deleted(backend):
     annotate(backend, 1, "bottom", "ANNOTATION_UPDATED", 1001)
     labels = Client(backend.port, "secret").labels
     assert labels() == {"top": 1, "bottom": 1}
-    assert ask(backend, "/webhook", {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 1001}]})[0] == 200
+    assert (
+        ask(
+            backend,
+            "/webhook",
+            {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 1001}]},
+        )[0]
+        == 200
+    )
     assert labels() == {"top": 1, "bottom": 0}
     assert ask(backend, "/webhook", {"action": "PROJECT_UPDATED"})[0] == 200
 
@@ -112,7 +151,11 @@ def test_annotations_are_changed_and_deleted(backend):
 def test_tasks_that_cannot_be_read_get_no_class(backend):
     ask(backend, "/setup", {"schema": CONFIG})
     annotate(backend, 0, "top")
-    odd = [{"id": 90, "data": {}}, {"id": 91, "data": {"photo": "http://example.org/x.png"}}, {"id": 92, "data": None}]
+    odd = [
+        {"id": 90, "data": {}},
+        {"id": 91, "data": {"photo": "http://example.org/x.png"}},
+        {"id": 92, "data": None},
+    ]
     broken = {"id": 93, "data": {"photo": "data:image/png;base64,AAAA"}}
     status, answer = ask(backend, "/predict", {"tasks": [*odd, broken, task(2)]})
     assert status == 200, answer
@@ -121,7 +164,11 @@ def test_tasks_that_cannot_be_read_get_no_class(backend):
 
 
 def test_only_the_token_opens_it(backend):
-    for path in ("/label-studio/wrong/health", "/label-studio/", "/label-studio//health"):
+    for path in (
+        "/label-studio/wrong/health",
+        "/label-studio/",
+        "/label-studio//health",
+    ):
         assert backend.json("GET", path, Authorization=None)[0] == 403
     assert backend.json("GET", "/api/state", Authorization=None)[0] == 403
     status, refusal = ask(backend, "/predict", {"tasks": []})
@@ -130,7 +177,10 @@ def test_only_the_token_opens_it(backend):
 
 def test_pictures_come_from_label_studio_alone(studio):
     raw = picture(1)
-    assert fetch("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "") == raw
+    assert (
+        fetch("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "")
+        == raw
+    )
     assert fetch("/data/3.png", studio, "key") == picture(3, shade=1)
     for address, key, words in (
         ("/data/3.png", "wrong", "LABEL_STUDIO_API_KEY"),
@@ -144,7 +194,9 @@ def test_pictures_come_from_label_studio_alone(studio):
             fetch(address, studio, key)
 
 
-@pytest.mark.parametrize("xml", ["", "<View/>", "<View><Choices name='a' toName='b'/></View>", None])
+@pytest.mark.parametrize(
+    "xml", ["", "<View/>", "<View><Choices name='a' toName='b'/></View>", None]
+)
 def test_a_configuration_without_choices_is_refused(xml):
     with pytest.raises(ParameterError, match="<Choices>"):
         LabelConfig.parse(xml)

@@ -15,15 +15,29 @@ from imprint.serve.labelled import History
 from imprint.serve.model import ModelBasis, ServedModel, changed_labels, refitted
 from imprint.serve.projects import start_project
 
-METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
+METHOD = Method.of(
+    norm_pre="l2",
+    generator="kmeans(k=3)",
+    norm_post="none",
+    norm_inf="l2",
+    aggregator="kernel",
+)
 BASIS = ModelBasis(Head(METHOD, 0, np.float32))
 LABELS = ("ant", "bee", "cat")
 DIGESTS = [hashlib.sha256(bytes([i])).hexdigest() for i in range(12)]
-ROWS = dict(zip(DIGESTS, np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)))
+ROWS = dict(
+    zip(DIGESTS, np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32))
+)
 label, number = st.sampled_from(LABELS), st.integers(1, 14)
 ENTRY = st.one_of(
     st.builds(
-        lambda k, d, g: {"do": "add", "label": k, "digest": d, "name": "a.png", "group": g},
+        lambda k, d, g: {
+            "do": "add",
+            "label": k,
+            "digest": d,
+            "name": "a.png",
+            "group": g,
+        },
         label,
         st.sampled_from(DIGESTS),
         st.sampled_from("abc"),
@@ -39,10 +53,16 @@ ENTRY = st.one_of(
 
 def walked(entries):
     """Apply entries; return those applied, the history after each, and the model after all."""
-    history, model, done, seen = History(), ServedModel(History(), BASIS), [], [History()]
+    history, model, done, seen = (
+        History(),
+        ServedModel(History(), BASIS),
+        [],
+        [History()],
+    )
     for entry in entries:
         if entry["do"] == "add" and any(
-            (item.label, item.digest) == (entry["label"], entry["digest"]) for item in history.labelled.items.values()
+            (item.label, item.digest) == (entry["label"], entry["digest"])
+            for item in history.labelled.items.values()
         ):
             continue
         try:
@@ -103,7 +123,15 @@ def test_changed_labels_are_those_whose_items_or_origin_differ(entries):
 def test_items_dropped_together_are_undone_together():
     history = History()
     for i, group in enumerate(["a", "a", "b", "b", "", ""]):
-        history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
+        history = history.after(
+            {
+                "do": "add",
+                "label": "ant",
+                "digest": DIGESTS[i],
+                "name": "a",
+                "group": group,
+            }
+        )
     sizes = []
     while history.done:
         history = history.after({"do": "undo"})
@@ -112,7 +140,11 @@ def test_items_dropped_together_are_undone_together():
 
 
 def test_a_change_after_an_undo_clears_redo():
-    entries = [{"do": "create", "label": "ant"}, {"do": "undo"}, {"do": "create", "label": "bee"}]
+    entries = [
+        {"do": "create", "label": "ant"},
+        {"do": "undo"},
+        {"do": "create", "label": "bee"},
+    ]
     history = History()
     for entry in entries:
         history = history.after(entry)
@@ -124,17 +156,26 @@ def test_a_change_after_an_undo_clears_redo():
 def test_an_item_that_is_moved_to_a_class_with_the_same_content_is_deleted():
     history = History()
     for label in ("ant", "bee"):
-        history = history.after({"do": "add", "label": label, "digest": DIGESTS[0], "name": "a.png"})
+        history = history.after(
+            {"do": "add", "label": label, "digest": DIGESTS[0], "name": "a.png"}
+        )
     moved = history.after({"do": "move", "ids": [2], "label": "ant"})
     merged = history.after({"do": "merge", "label": "bee", "into": "ant"})
     assert list(moved.labelled.items) == list(merged.labelled.items) == [1]
-    assert (list(moved.labelled.classes), list(merged.labelled.classes)) == (["ant", "bee"], ["ant"])
+    assert (list(moved.labelled.classes), list(merged.labelled.classes)) == (
+        ["ant", "bee"],
+        ["ant"],
+    )
     assert moved.after({"do": "undo"}).labelled == history.labelled
     both = history.after({"do": "move", "ids": [1, 2], "label": "cat"})
-    assert list(both.labelled.by_class()["cat"]) == [history.labelled.items[1]._replace(label="cat")]
+    assert list(both.labelled.by_class()["cat"]) == [
+        history.labelled.items[1]._replace(label="cat")
+    ]
 
 
-@pytest.mark.parametrize("bad", ["", " ", ".hidden", "a//b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7])
+@pytest.mark.parametrize(
+    "bad", ["", " ", ".hidden", "a//b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7]
+)
 def test_labels_that_cannot_name_a_folder_are_refused(bad):
     with pytest.raises(ImprintError):
         History().after({"do": "create", "label": bad})
@@ -145,6 +186,11 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
 
     for name in ("a", "b"):
         (tmp_path / "sounds" / name).mkdir(parents=True)
-        wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
-    with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another backbone"):
+        wavfile.write(
+            tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16)
+        )
+    with pytest.raises(
+        ParameterError,
+        match=r"sounds holds sounds, and raw reads pictures; choose another backbone",
+    ):
         start_project(tmp_path / "sounds", tmp_path / "project", "raw")

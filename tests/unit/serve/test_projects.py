@@ -21,11 +21,17 @@ from .conftest import METHOD, Client, picture, serving
 @pytest.fixture(autouse=True)
 def _small_networks(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(projects.backbones, "default", lambda kind: "tinynet" if kind == "image" else "minilm")
+    monkeypatch.setattr(
+        projects.backbones,
+        "default",
+        lambda kind: "tinynet" if kind == "image" else "minilm",
+    )
 
 
 def listed(client):
-    return {one["name"]: one for one in client.json("GET", "/api/projects")[1]["projects"]}
+    return {
+        one["name"]: one for one in client.json("GET", "/api/projects")[1]["projects"]
+    }
 
 
 def do(client, kind, **entry):
@@ -36,7 +42,9 @@ def do(client, kind, **entry):
 
 def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(client):
     client.add("top", 1)
-    assert [(one["name"], one["open"], one["kind"]) for one in listed(client).values()] == [("room", True, None)]
+    assert [
+        (one["name"], one["open"], one["kind"]) for one in listed(client).values()
+    ] == [("room", True, None)]
     do(client, "create", name="Mugs and cups")
     assert client.labels() == {}
     assert client.json("GET", "/api/state")[1]["name"] == "Mugs and cups"
@@ -49,10 +57,14 @@ def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(cli
     assert client.labels() == {"mug": 1}
     client.add("cup", 3, 1)
     do(client, "rename", id=copy["id"], name="Crockery")
-    status, reply = client.json("POST", "/api/projects", {"do": "delete", "id": copy["id"]})
+    status, reply = client.json(
+        "POST", "/api/projects", {"do": "delete", "id": copy["id"]}
+    )
     assert (status, "open another" in reply["error"]) == (400, True)
     status, reply = client.json("POST", "/api/projects", {"do": "delete", "id": "room"})
-    assert (status, "started with this project" in reply["error"]) == (400, True), "it has the token"
+    assert (status, "started with this project" in reply["error"]) == (400, True), (
+        "it has the token"
+    )
     reply = do(client, "delete", id=mugs["id"])
     assert [one["name"] for one in reply["deleted"]] == ["Mugs and cups"]
     assert set(listed(client)) == {"Crockery", "room"}
@@ -87,7 +99,9 @@ def test_wrong_requests_are_refused_in_one_sentence(client):
 
 def test_a_server_for_label_studio_keeps_its_project(project):
     with serving(project, label_studio=True) as port:
-        status, reply = Client(port, "secret").json("POST", "/api/projects", {"do": "create", "name": "a"})
+        status, reply = Client(port, "secret").json(
+            "POST", "/api/projects", {"do": "create", "name": "a"}
+        )
     assert (status, "without --label-studio" in reply["error"]) == (400, True)
 
 
@@ -102,7 +116,9 @@ def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatc
     assert list((tmp_path / "home" / "serve" / ".deleted").iterdir()) == []
 
 
-def test_a_deleted_project_gains_no_time_when_the_projects_are_listed(client, tmp_path, monkeypatch):
+def test_a_deleted_project_gains_no_time_when_the_projects_are_listed(
+    client, tmp_path, monkeypatch
+):
     do(client, "create", name="first")
     do(client, "create", name="second")
     do(client, "delete", id=listed(client)["first"]["id"])
@@ -115,7 +131,9 @@ def test_a_deleted_project_gains_no_time_when_the_projects_are_listed(client, tm
     assert client.json("GET", "/api/projects")[1]["deleted"] == []
 
 
-def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client, tmp_path):
+def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(
+    client, tmp_path
+):
     """The folder of a data set has the same name each time, so an earlier deleted project may exist."""
     folder = tmp_path / "home" / "serve" / "photos-0123456789ab"
     for name in ("first", "second"):
@@ -123,7 +141,10 @@ def test_projects_of_one_name_are_deleted_and_restored_next_to_each_other(client
         with closing(ProjectStore(folder)) as store:
             store.set_facts({"name": name})
         do(client, "delete", id=folder.name)
-    deleted = {one["name"]: one["id"] for one in client.json("GET", "/api/projects")[1]["deleted"]}
+    deleted = {
+        one["name"]: one["id"]
+        for one in client.json("GET", "/api/projects")[1]["deleted"]
+    }
     assert set(deleted) == {"first", "second"}
     for id in deleted.values():
         do(client, "restore", id=id)
@@ -146,18 +167,26 @@ def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path)
     do(client, "open", id=first)
 
 
-def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(tmp_path):
+def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
+    tmp_path,
+):
     folder = tmp_path / "home" / "serve" / "project"
     old = Project(folder, "raw", backbones.load("raw"), METHOD)
     old.add(picture(1), old.embed(picture(1), "1").result(), "top", "1.png").result()
     old.close()
     for backbone, recipe in (("raw", "qi2018"), (None, None)):
         project, _ = projects.start_project(None, backbone=backbone, recipe=recipe)
-        assert (project.folder, project.spec, len(project.history.labelled.items)) == (folder, "raw", 1)
+        assert (project.folder, project.spec, len(project.history.labelled.items)) == (
+            folder,
+            "raw",
+            1,
+        )
         assert project.model().basis.head.method.generator.__class__.__name__ == "Mean"
         project.close()
     texts, _ = projects.start_project(None, backbone="minilm")
-    assert texts.folder.name == "project-text", "texts and pictures do not share a project"
+    assert texts.folder.name == "project-text", (
+        "texts and pictures do not share a project"
+    )
     texts.close()
 
 

@@ -12,7 +12,15 @@ import pytest
 from imprint import backbones
 from imprint.core.errors import FileError
 from imprint.serve.project import Project
-from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of, facts_of
+from imprint.serve.store import (
+    CACHE,
+    MARK,
+    PROJECT,
+    ProjectCache,
+    ProjectStore,
+    digest_of,
+    facts_of,
+)
 from imprint.serve.view import preview
 
 from .conftest import METHOD, picture
@@ -108,7 +116,10 @@ def test_zeros_at_the_end_of_the_log_are_noticed(live):
     log = live / f"{PROJECT}-wal"
     raw = log.read_bytes()
     log.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) // 2))
-    with pytest.raises(FileError, match=r"\d+ acknowledged changes are missing at its end; restore a copy"):
+    with pytest.raises(
+        FileError,
+        match=r"\d+ acknowledged changes are missing at its end; restore a copy",
+    ):
         opened(live)
     (live / MARK).unlink()
     assert ENTRIES[:50] <= entries_of(live) < ENTRIES
@@ -130,7 +141,10 @@ def test_a_damaged_mark_does_no_harm(live):
 def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path):
     store = opened(tmp_path)
     store.commit(ENTRIES[:1], {})
-    with largest_file(60_000), pytest.raises(FileError, match=r"^Cannot write .*project\.sqlite: .*\.$"):
+    with (
+        largest_file(60_000),
+        pytest.raises(FileError, match=r"^Cannot write .*project\.sqlite: .*\.$"),
+    ):
         store.commit(ENTRIES[1:2], {digest_of(bytes(10**6)): bytes(10**6)})
     store.commit(ENTRIES[2:3], {})
     store.close()
@@ -140,9 +154,13 @@ def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path):
 def test_a_damaged_fact_is_refused(tmp_path):
     store = opened(tmp_path)
     store.set_facts({"backbone": "raw", "name": "birds"})
-    store._database.execute("UPDATE facts SET value = 'tinynet' WHERE name = 'backbone'")
+    store._database.execute(
+        "UPDATE facts SET value = 'tinynet' WHERE name = 'backbone'"
+    )
     store.close()
-    with pytest.raises(FileError, match=r"the fact 'backbone' is damaged; restore a copy"):
+    with pytest.raises(
+        FileError, match=r"the fact 'backbone' is damaged; restore a copy"
+    ):
         facts_of(tmp_path)
 
 
@@ -163,7 +181,9 @@ def test_flipped_bits_of_embeddings_are_embeddings_to_compute_again(tmp_path):
     for seed in range(FLIPS):
         flipped(tmp_path / CACHE, seed)
         cache = ProjectCache(tmp_path, "network", 3)
-        assert all((cache[name] == row).all() for name, row in zip(names, X) if name in cache)
+        assert all(
+            (cache[name] == row).all() for name, row in zip(names, X) if name in cache
+        )
         lost += not all(name in cache for name in names)
         cache.close()
         for path in tmp_path.glob(f"{CACHE}*"):
@@ -191,10 +211,14 @@ def test_a_cache_that_cannot_be_written_or_read_does_no_harm(tmp_path):
 
 def damage(project, digest):
     with project.store._database.transaction():
-        project.store._database.execute("UPDATE files SET content = ? WHERE digest = ?", b"damaged", digest)
+        project.store._database.execute(
+            "UPDATE files SET content = ? WHERE digest = ?", b"damaged", digest
+        )
 
 
-def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_adding_it_again(client, project):
+def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_adding_it_again(
+    client, project
+):
     import zipfile
 
     for i in range(3):
@@ -202,18 +226,30 @@ def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_ad
     damage(project, digest_of(picture(1)))
     status, reply = client.json("GET", "/api/items/2/picture")
     assert (status, "add it again to repair it" in reply["error"]) == (400, True)
-    archive = zipfile.ZipFile(io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2]))
-    assert [name.startswith("top/") for name in archive.namelist()] == [True, True, False]
+    archive = zipfile.ZipFile(
+        io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2])
+    )
+    assert [name.startswith("top/") for name in archive.namelist()] == [
+        True,
+        True,
+        False,
+    ]
     assert b"top/1-" in archive.read("damaged.txt")
     assert client.add("top", 1)[0] == 200
     assert client.ask("GET", "/api/items/2/picture")[0] == 200
-    archive = zipfile.ZipFile(io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2]))
+    archive = zipfile.ZipFile(
+        io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2])
+    )
     assert len(archive.namelist()) == 3
 
 
-def test_a_project_starts_without_a_picture_that_is_damaged_and_not_embedded(project, tmp_path):
+def test_a_project_starts_without_a_picture_that_is_damaged_and_not_embedded(
+    project, tmp_path
+):
     for i in range(3):
-        project.add(picture(i), project.embed(picture(i), "a").result(), "top", f"{i}.png").result()
+        project.add(
+            picture(i), project.embed(picture(i), "a").result(), "top", f"{i}.png"
+        ).result()
     damage(project, digest_of(picture(1)))
     project.close()
     for path in project.folder.glob(f"{CACHE}*"):
@@ -229,9 +265,14 @@ def test_refused_labels_leave_nothing_behind(client, project):
     assert project.store._database.execute("SELECT count(*) FROM files") == [(0,)]
 
 
-def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(tmp_path):
+def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(
+    tmp_path,
+):
     (tmp_path / "journal").write_bytes(b"")
-    with pytest.raises(FileError, match=r"earlier version: save pictures\.zip on its page with that version"):
+    with pytest.raises(
+        FileError,
+        match=r"earlier version: save pictures\.zip on its page with that version",
+    ):
         Project(tmp_path, "raw", backbones.load("raw"), METHOD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lock"]
 
@@ -250,7 +291,16 @@ def test_sounds_and_texts_are_shown_as_such_and_encoded_again():
     kind, raw = preview(modality("sound"), hidden, 224)
     assert (kind, b"script" in raw) == ("audio/wav", False)
     with wave.open(io.BytesIO(raw)) as sound:
-        assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 8000, 3)
-        assert np.allclose(np.frombuffer(sound.readframes(3), "<i2"), [0, 16384, -16384], atol=1)
-    assert preview(modality("text"), b" hello ", 224) == ("text/plain; charset=utf-8", b"hello")
+        assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (
+            1,
+            8000,
+            3,
+        )
+        assert np.allclose(
+            np.frombuffer(sound.readframes(3), "<i2"), [0, 16384, -16384], atol=1
+        )
+    assert preview(modality("text"), b" hello ", 224) == (
+        "text/plain; charset=utf-8",
+        b"hello",
+    )
     assert preview(modality("image"), picture(1), 10)[0] == "image/jpeg"

@@ -39,7 +39,11 @@ def failing(error, times=1):
 
 
 def thread_of(project, name):
-    threads = {"commit": project._committer, "embed": project._embedder, "evaluate": project.evaluator}
+    threads = {
+        "commit": project._committer,
+        "embed": project._embedder,
+        "evaluate": project.evaluator,
+    }
     return threads[name]
 
 
@@ -53,7 +57,11 @@ def request_of(client, name):
     """Send the request that a thread processes."""
     if name == "evaluate":
         return client.ask("GET", "/api/export/model.imprint")
-    return client.ask("POST", "/api/items?label=top&name=new.png", picture(int(time.monotonic() * 1e6) % 10**9))
+    return client.ask(
+        "POST",
+        "/api/items?label=top&name=new.png",
+        picture(int(time.monotonic() * 1e6) % 10**9),
+    )
 
 
 @pytest.fixture
@@ -69,7 +77,10 @@ def test_the_threads_are_these_and_the_health_check_reports_them(client):
     status, health = client.json("GET", "/api/health", Authorization=None)
     assert (status, health["status"]) == (200, "ok")
     assert sorted(health["threads"]) == sorted(THREADS)
-    assert all(one == {"alive": True, "failures": 0, "restarts": 0} for one in health["threads"].values())
+    assert all(
+        one == {"alive": True, "failures": 0, "restarts": 0}
+        for one in health["threads"].values()
+    )
     names = [thread.name for thread in threading.enumerate()]
     assert all(name in names for name in THREADS)
 
@@ -77,12 +88,22 @@ def test_the_threads_are_these_and_the_health_check_reports_them(client):
 @pytest.mark.parametrize("name", THREADS)
 @pytest.mark.parametrize(
     "error",
-    [OnnxRuntimeError("bad input"), KeyError("cat"), MemoryError(), SystemExit(3), KeyboardInterrupt()],
+    [
+        OnnxRuntimeError("bad input"),
+        KeyError("cat"),
+        MemoryError(),
+        SystemExit(3),
+        KeyboardInterrupt(),
+    ],
     ids=lambda e: type(e).__name__,
 )
-def test_an_error_in_a_thread_fails_one_request_with_a_sentence(ready, project, name, error):
+def test_an_error_in_a_thread_fails_one_request_with_a_sentence(
+    ready, project, name, error
+):
     patched(project, name, failing(error))
-    project.history = project.history._replace(revision=project.history.revision)  # something to evaluate
+    project.history = project.history._replace(
+        revision=project.history.revision
+    )  # something to evaluate
     status, _, raw = request_of(ready, name)
     assert status == 500, raw
     assert raw.startswith(b'{"error":"The ' + name.encode() + b" thread "), raw
@@ -95,7 +116,9 @@ def test_an_error_in_a_thread_fails_one_request_with_a_sentence(ready, project, 
 def test_a_dead_thread_is_replaced(ready, project, name):
     supervised = thread_of(project, name)
     thread = supervised._thread
-    interrupted = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_long(thread.ident), ctypes.py_object(SystemExit))
+    interrupted = ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_long(thread.ident), ctypes.py_object(SystemExit)
+    )
     assert interrupted == 1
     supervised._queue.put((None, Future()))  # wakes it
     thread.join(20)
@@ -121,7 +144,10 @@ def test_tasks_of_a_killed_thread_fail_and_queued_tasks_are_done():
     assert taken.wait(20)
     others = [thread.submit(i) for i in (1, 2, 3)]
     killed.set()
-    with pytest.raises(TaskFailedError, match=r"^The example thread stopped \(SystemExit\); try again\.$"):
+    with pytest.raises(
+        TaskFailedError,
+        match=r"^The example thread stopped \(SystemExit\); try again\.$",
+    ):
         first.result(20)
     assert [future.result(20) for future in others] == [1, 2, 3]
     assert thread.status() == {"alive": True, "failures": 1, "restarts": 1}
@@ -132,7 +158,11 @@ def test_tasks_of_a_killed_thread_fail_and_queued_tasks_are_done():
 
 
 def test_a_task_that_arrives_while_the_thread_is_closed_is_done_or_refused():
-    thread, arriving, futures = SupervisedThread("example", lambda tasks: tasks, 1), threading.Event(), []
+    thread, arriving, futures = (
+        SupervisedThread("example", lambda tasks: tasks, 1),
+        threading.Event(),
+        [],
+    )
     queue = thread._queue
 
     def put_slowly(item):
@@ -155,7 +185,9 @@ def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
 
     def picky(X):
         if (X.reshape(len(X), -1).min(axis=1) > 200).any():
-            raise OnnxRuntimeError("[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code")
+            raise OnnxRuntimeError(
+                "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code"
+            )
         return embed(X)
 
     monkeypatch.setattr(project.backbone, "embed", picky)
@@ -182,14 +214,25 @@ def _bright():
 
 
 def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch):
-    monkeypatch.setattr(project.backbone, "embed", lambda X: np.full((len(X), project.backbone.width), np.nan, "f4"))
+    monkeypatch.setattr(
+        project.backbone,
+        "embed",
+        lambda X: np.full((len(X), project.backbone.width), np.nan, "f4"),
+    )
     status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
     name = project.backbone.record.name
-    assert (status, reply["error"]) == (400, f"The embedding of a.png by {name} is not finite.")
-    monkeypatch.setattr(project.backbone, "embed", lambda X: np.zeros((len(X), 3), np.float32))
+    assert (status, reply["error"]) == (
+        400,
+        f"The embedding of a.png by {name} is not finite.",
+    )
+    monkeypatch.setattr(
+        project.backbone, "embed", lambda X: np.zeros((len(X), 3), np.float32)
+    )
     status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
     assert status == 400
-    assert reply["error"].startswith(f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, ")
+    assert reply["error"].startswith(
+        f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, "
+    )
 
 
 def test_an_abandoned_request_does_no_harm():
@@ -213,7 +256,9 @@ def test_an_abandoned_request_does_no_harm():
     assert thread.status()["failures"] == 0
 
 
-def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(ready, project, monkeypatch):
+def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(
+    ready, project, monkeypatch
+):
     import imprint.serve.project as module
 
     evaluate, entered, dropped = module.evaluate, threading.Event(), threading.Event()
@@ -226,30 +271,49 @@ def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(ready, projec
     monkeypatch.setattr(module, "evaluate", slow)
     ready.add("third", 7, 1)
     assert entered.wait(20)
-    for entry in ({"do": "drop", "label": "top"}, {"do": "undo"}, {"do": "drop", "label": "third"}):
+    for entry in (
+        {"do": "drop", "label": "top"},
+        {"do": "undo"},
+        {"do": "drop", "label": "third"},
+    ):
         assert ready.change(**entry)[0] == 200
     dropped.set()
-    assert project.evaluated().result(60).model.history.revision == project.history.revision
+    assert (
+        project.evaluated().result(60).model.history.revision
+        == project.history.revision
+    )
     assert project.threads()["evaluate"]["failures"] == 0
 
 
-def test_an_evaluation_that_fails_is_reported_on_the_page_and_tried_again(ready, project):
+def test_an_evaluation_that_fails_is_reported_on_the_page_and_tried_again(
+    ready, project
+):
     patched(project, "evaluate", failing(KeyError("cat"), times=10**6))
     ready.add("top", 77, 0)
     deadline = time.monotonic() + 30
     while ready.json("GET", "/api/evaluation")[1]["error"] is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert ready.json("GET", "/api/evaluation")[1]["error"] == "The evaluate thread failed: 'cat'."
+    assert (
+        ready.json("GET", "/api/evaluation")[1]["error"]
+        == "The evaluate thread failed: 'cat'."
+    )
     assert ready.json("POST", "/api/predict", picture(5))[0] == 200
 
 
 def test_requests_have_a_deadline(ready, project, monkeypatch):
     monkeypatch.setattr(requests, "DEADLINE", 0.5)
     go = threading.Event()
-    patched(project, "embed", lambda original: lambda tasks: (go.wait(20), original(tasks))[1])
+    patched(
+        project,
+        "embed",
+        lambda original: lambda tasks: (go.wait(20), original(tasks))[1],
+    )
     status, reply = ready.json("POST", "/api/predict", picture(991))
-    assert (status, reply["error"]) == (503, "There was no answer within 0.5 seconds; try again.")
+    assert (status, reply["error"]) == (
+        503,
+        "There was no answer within 0.5 seconds; try again.",
+    )
     go.set()
     monkeypatch.undo()
     assert ready.json("POST", "/api/predict", picture(991))[0] == 200
@@ -279,16 +343,23 @@ def test_the_number_of_requests_with_an_input_is_limited(project, monkeypatch):
         assert [future.result(20)[0] for future in added] == [201] * 5
 
 
-def test_requests_that_timed_out_leave_their_threads_to_others(ready, project, monkeypatch):
+def test_requests_that_timed_out_leave_their_threads_to_others(
+    ready, project, monkeypatch
+):
     for module in (requests, api):
         monkeypatch.setattr(module, "DEADLINE", 0.3)
     go = threading.Event()
-    patched(project, "embed", lambda original: lambda tasks: (go.wait(60), original(tasks))[1])
+    patched(
+        project,
+        "embed",
+        lambda original: lambda tasks: (go.wait(60), original(tasks))[1],
+    )
     try:
         for first in range(0, 2 * requests.THREADS, 32):
             with ThreadPoolExecutor(32) as pool:
                 replies = pool.map(
-                    lambda i: ready.json("POST", "/api/predict", picture(1000 + i)), range(first, first + 32)
+                    lambda i: ready.json("POST", "/api/predict", picture(1000 + i)),
+                    range(first, first + 32),
                 )
             assert {status for status, _ in replies} == {503}
         monkeypatch.setattr(requests, "DEADLINE", 20)

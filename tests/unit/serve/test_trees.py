@@ -23,7 +23,11 @@ CENTRES = {"animal/cat": (4, 4), "animal/dog": (4, 10), "vehicle/car": (16, 18)}
 def spot(row, column, seed, noise=18.0):
     rows, columns = np.indices((20, 24))
     rng = np.random.default_rng(seed)
-    pixels = 40 + 160 * np.exp(-((rows - row) ** 2 + (columns - column) ** 2) / 16) + rng.normal(0, noise, (20, 24))
+    pixels = (
+        40
+        + 160 * np.exp(-((rows - row) ** 2 + (columns - column) ** 2) / 16)
+        + rng.normal(0, noise, (20, 24))
+    )
     out = io.BytesIO()
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(out, "png")
     return out.getvalue()
@@ -34,7 +38,11 @@ def tree(client, project):
     for label, (row, column) in CENTRES.items():
         for seed in range(10):
             raw = spot(row, column, [seed, row, column])
-            status, _ = client.json("POST", f"/api/items?label={label.replace('/', '%2F')}&name={seed}.png", raw)
+            status, _ = client.json(
+                "POST",
+                f"/api/items?label={label.replace('/', '%2F')}&name={seed}.png",
+                raw,
+            )
             assert status == 201
     project.evaluated().result()
     return client
@@ -44,9 +52,15 @@ def test_predictions_of_a_tree(tree):
     (answer,) = tree.json("POST", "/api/predict", spot(4, 4, 99))[1]
     assert (answer["label"], answer["node"]) == ("animal/cat", None)
     (answer,) = tree.json("POST", "/api/predict?level=1", spot(4, 4, 99))[1]
-    assert (answer["label"], {one["label"] for one in answer["top"]}) == ("animal", {"animal", "vehicle"})
+    assert (answer["label"], {one["label"] for one in answer["top"]}) == (
+        "animal",
+        {"animal", "vehicle"},
+    )
     status, refusal = tree.json("POST", "/api/predict?level=3", spot(4, 4, 99))
-    assert (status, refusal["error"]) == (400, "level=3: the classes of this model have levels 1 to 2.")
+    assert (status, refusal["error"]) == (
+        400,
+        "level=3: the classes of this model have levels 1 to 2.",
+    )
     (answer,) = tree.json("POST", "/api/predict?unknown=0.1", spot(4, 7, 99))[1]
     assert (answer["label"], answer["node"]["label"]) == (None, "animal")
     assert answer["node"]["probability"] >= 0.8
@@ -76,7 +90,10 @@ def test_no_class_is_above_or_below_another(tree):
     for label in ("animal", "animal/cat/black"):
         status, refusal = tree.change(do="create", label=label)
         assert status == 400
-        assert f"{label!r} cannot be a class, because 'animal/cat' is one; rename that first." == refusal["error"]
+        assert (
+            f"{label!r} cannot be a class, because 'animal/cat' is one; rename that first."
+            == refusal["error"]
+        )
     assert tree.change(do="rename", label="animal/cat", to="animal/cat/black")[0] == 200
 
 
@@ -86,13 +103,16 @@ def test_export_and_import_keep_the_tree(tree, project, tmp_path):
         archive.extractall(tmp_path / "photos")
     again, sentences = start_project(tmp_path / "photos", tmp_path / "again", "raw")
     try:
-        assert {label: len(items) for label, items in again.history.labelled.by_class().items()} == dict.fromkeys(
-            CENTRES, 10
-        )
+        assert {
+            label: len(items)
+            for label, items in again.history.labelled.by_class().items()
+        } == dict.fromkeys(CENTRES, 10)
         assert ["tree of classes" in sentence for sentence in sentences] == [True]
     finally:
         again.close()
-    flat, sentences = start_project(tmp_path / "photos", tmp_path / "flat", "raw", tree=False)
+    flat, sentences = start_project(
+        tmp_path / "photos", tmp_path / "flat", "raw", tree=False
+    )
     try:
         assert sorted(flat.history.labelled.classes) == ["animal", "vehicle"]
         assert sentences == []
@@ -106,21 +126,30 @@ def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
     model.save(tmp_path / "nested.imprint")
     document, arrays = container.read(tmp_path / "nested.imprint")
     container.write(tmp_path / "flat.imprint", {**document, "flat": True}, arrays)
-    project.import_model((tmp_path / "flat.imprint").read_bytes(), "flat.imprint").result()
+    project.import_model(
+        (tmp_path / "flat.imprint").read_bytes(), "flat.imprint"
+    ).result()
     assert "node" not in tree.json("POST", "/api/predict", spot(4, 4, 99))[1][0]
     again = exported_model(project, project.evaluated().result())
     again.save(tmp_path / "again.imprint")
     assert Imprinter.load(tmp_path / "again.imprint").tree.depth == 1
     held_out = "/api/items?label=animal%2Fcat&name=x.png&held_out"
-    assert tree.json("POST", held_out, spot(4, 10, 99))[0] == 201  # a dog: the model predicts its sibling
+    assert (
+        tree.json("POST", held_out, spot(4, 10, 99))[0] == 201
+    )  # a dog: the model predicts its sibling
     page = tree.ask("GET", "/api/export/evaluation.html")[2]
     assert b"Held-out examples" in page
     assert re.search(rb"\"levels\": *\[\]", page)
 
 
-@pytest.mark.parametrize("bad", ["../../x", "animal//cat", "/cat", "animal/.cat", "a:b"])
+@pytest.mark.parametrize(
+    "bad", ["../../x", "animal//cat", "/cat", "animal/.cat", "a:b"]
+)
 def test_a_refused_name_says_what_to_do(bad):
-    with pytest.raises(ParameterError, match=r"leave out leading dots .* a slash only between the levels of a tree"):
+    with pytest.raises(
+        ParameterError,
+        match=r"leave out leading dots .* a slash only between the levels of a tree",
+    ):
         clean_label(bad)
 
 
@@ -130,5 +159,8 @@ def test_parameters_that_are_not_utf8_are_refused(client):
         400,
         "The parameters of the address are not UTF-8; percent-encode names as UTF-8, such as label=caf%C3%A9.",
     )
-    assert client.json("POST", "/api/items?label=caf%C3%A9&name=a.png", picture(1))[0] == 201
+    assert (
+        client.json("POST", "/api/items?label=caf%C3%A9&name=a.png", picture(1))[0]
+        == 201
+    )
     assert list(client.labels()) == ["café"]

@@ -16,18 +16,27 @@ from imprint.stats import compare
 
 NAMES = ("fps", "kmeans", "mean", "random", "all")
 tables = arrays(
-    np.int64, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.integers(0, 6), fill=st.nothing()
+    np.int64,
+    st.tuples(st.integers(1, 20), st.integers(2, 5)),
+    elements=st.integers(0, 6),
+    fill=st.nothing(),
 )
 
 
 def graded(n=20, gap=1.0, methods=4, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, methods)) + gap * np.arange(methods) + rng.normal(size=(n, 1))
+    return (
+        rng.normal(size=(n, methods))
+        + gap * np.arange(methods)
+        + rng.normal(size=(n, 1))
+    )
 
 
 def verdicts(result):
     """All results of a comparison, by name."""
-    return {frozenset(pair[:2]): pair[2:] for pair in result.pairs}, dict(zip(result.names, result.ranks))
+    return {frozenset(pair[:2]): pair[2:] for pair in result.pairs}, dict(
+        zip(result.names, result.ranks)
+    )
 
 
 @given(tables)
@@ -62,8 +71,16 @@ def test_groups_are_the_maximal_runs_without_a_difference(scores, alpha):
     result = compare(scores + np.arange(5), NAMES, alpha=alpha)
     differ = {frozenset(pair[:2]) for pair in result.pairs if pair.significant}
     runs = {result.order[i:j] for i, j in combinations(range(6), 2)}
-    alike = {r for r in runs if not any(frozenset(two) in differ for two in combinations(r, 2))}
-    maximal = {r for r in alike if not any(set(r) < set(other) for other in alike) and len(r) > 1}
+    alike = {
+        r
+        for r in runs
+        if not any(frozenset(two) in differ for two in combinations(r, 2))
+    }
+    maximal = {
+        r
+        for r in alike
+        if not any(set(r) < set(other) for other in alike) and len(r) > 1
+    }
     assert set(result.groups) == maximal
     assert len(result.groups) == len(maximal)
 
@@ -84,7 +101,11 @@ def test_a_group_never_bridges_a_method_that_differs():
 
 def test_no_pair_is_significant_where_friedman_does_not_reject():
     """Holm alone would separate b from c; raw and adjusted p are still reported."""
-    a, b, c = [7, 0, 0, 7, 8, 2, 3, 8], [5, 9, 8, 7, 1, 9, 6, 7], [2, 2, 4, 1, 1, 3, 3, 1]
+    a, b, c = (
+        [7, 0, 0, 7, 8, 2, 3, 8],
+        [5, 9, 8, 7, 1, 9, 6, 7],
+        [2, 2, 4, 1, 1, 3, 3, 1],
+    )
     result = compare({"a": a, "b": b, "c": c})
     assert result.friedman.p > 0.05 >= result.pair("b", "c").adjusted
     assert not any(pair.significant for pair in result.pairs)
@@ -97,7 +118,9 @@ def test_two_methods_are_judged_by_wilcoxon_alone():
     assert result.friedman.p > 0.05
     assert result.pair("b", "a").adjusted == result.pair("a", "b").p
     assert not result.pairs[0].significant
-    clear = compare(np.stack([[9, 8, 7, 6, 5, 4, 3, 0.1, -1, -2], np.zeros(10)], axis=1), ["a", "b"])
+    clear = compare(
+        np.stack([[9, 8, 7, 6, 5, 4, 3, 0.1, -1, -2], np.zeros(10)], axis=1), ["a", "b"]
+    )
     assert clear.friedman.p > 0.05 > clear.pairs[0].p
     assert clear.pairs[0].significant
     assert clear.groups == ()
@@ -132,7 +155,9 @@ def test_raw_p_values_are_scipys():
     scores = graded(48, 0.2)
     result = compare(scores, NAMES[:4])
     for (i, j), pair in zip(combinations(range(4), 2), result.pairs):
-        assert pair.p == pytest.approx(scipy.stats.wilcoxon(scores[:, i], scores[:, j]).pvalue, rel=1e-12)
+        assert pair.p == pytest.approx(
+            scipy.stats.wilcoxon(scores[:, i], scores[:, j]).pvalue, rel=1e-12
+        )
 
 
 def test_a_comparison_is_a_frozen_value():
@@ -145,7 +170,9 @@ def test_a_comparison_is_a_frozen_value():
 
 def test_unknown_methods_get_a_suggestion():
     result = compare(graded(), NAMES[:4])
-    with pytest.raises(ParameterError, match=r"Unknown method 'kmean'\. Did you mean 'kmeans'\?"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown method 'kmean'\. Did you mean 'kmeans'\?"
+    ):
         result.rank("kmean")
     with pytest.raises(ParameterError, match="Unknown pair of methods 'mean, mean'"):
         result.pair("mean", "mean")

@@ -23,14 +23,24 @@ def tables(monkeypatch, tmp_path):
 
 def scores(**by_method):
     instances = ["trec @ 8", "trec @ 16", "mnist", "usps", "svhn"]
-    return {method: dict(zip(instances, values)) for method, values in by_method.items()}
+    return {
+        method: dict(zip(instances, values)) for method, values in by_method.items()
+    }
 
 
 def test_a_comparison_names_the_rows_won_and_lost(tables, capsys, tmp_path):
-    given = scores(ours=[5, 5, 5, 5, 5], one=[6, 7, 4, 5, 3], every=[4, 4, 4, 4, 4], most=[9, 9, 9, 5, 4])
-    tables.print_comparison(given, "ours", "accuracy, %", tmp_path / "diagram.svg", "Title")
+    given = scores(
+        ours=[5, 5, 5, 5, 5],
+        one=[6, 7, 4, 5, 3],
+        every=[4, 4, 4, 4, 4],
+        most=[9, 9, 9, 5, 4],
+    )
+    tables.print_comparison(
+        given, "ours", "accuracy, %", tmp_path / "diagram.svg", "Title"
+    )
     lines = {
-        line.split(" | ")[0].removeprefix("| "): line.split(" | ")[3:5] for line in capsys.readouterr().out.split("\n")
+        line.split(" | ")[0].removeprefix("| "): line.split(" | ")[3:5]
+        for line in capsys.readouterr().out.split("\n")
     }
     assert lines["one"] == ["trec (8, 16)", "mnist; svhn"]
     assert lines["every"] == ["", "all 5"]
@@ -40,13 +50,21 @@ def test_a_comparison_names_the_rows_won_and_lost(tables, capsys, tmp_path):
 
 def test_a_long_list_is_all_others_and_names_ties(tables):
     instances = [f"set {i}" for i in range(8)]
-    assert tables._won_and_lost(instances[:1], instances[2:], instances) == ("set 0", "all others; equal on set 1")
-    assert tables._won_and_lost(instances[1:], [], instances) == ("all others; equal on set 0", "")
+    assert tables._won_and_lost(instances[:1], instances[2:], instances) == (
+        "set 0",
+        "all others; equal on set 1",
+    )
+    assert tables._won_and_lost(instances[1:], [], instances) == (
+        "all others; equal on set 0",
+        "",
+    )
     assert tables._won_and_lost(instances, [], instances) == ("all 8", "")
 
 
 def test_the_best_scores_are_bold(tables):
-    table = list(tables.grid(scores(ours=[5, 5, 5, 5, 5], one=[6, 4, 5, 1, 2]), highest=False))
+    table = list(
+        tables.grid(scores(ours=[5, 5, 5, 5, 5], one=[6, 4, 5, 1, 2]), highest=False)
+    )
     assert table[0] == "| data | ours | one |"
     assert table[2:5] == [
         "| trec @ 8 | **5.0** | 6.0 |",

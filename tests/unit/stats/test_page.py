@@ -11,6 +11,8 @@ def test_the_page_runs(tmp_path, monkeypatch):
     text = PAGE.read_text(encoding="utf-8").replace("```", "\n")
     page = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
     report: list[str] = []
-    results = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(page, out=report.append)
+    results = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(
+        page, out=report.append
+    )
     assert results.attempted > 10
     assert results.failed == 0, "".join(report)

@@ -16,15 +16,22 @@ TASKS = [f"task {i}" for i in range(12)]
 SCORES = np.random.default_rng(0).normal((1.0, 0.5, 0.0), size=(12, 3))
 EXPECTED = compare(SCORES, METHODS)
 
-wide = {"task": TASKS} | {method: SCORES[:, j].tolist() for j, method in enumerate(METHODS)}
+wide = {"task": TASKS} | {
+    method: SCORES[:, j].tolist() for j, method in enumerate(METHODS)
+}
 long_rows = [
     {"method": method, "task": task, "accuracy": SCORES[i, j]}
     for j, method in enumerate(METHODS)
     for i, task in enumerate(TASKS)
 ]
 random.Random(0).shuffle(long_rows)
-long_rows.sort(key=lambda row: METHODS.index(row["method"]))  # methods in order, tasks shuffled in each
-nested = {m: {row["task"]: row["accuracy"] for row in long_rows if row["method"] == m} for m in METHODS}
+long_rows.sort(
+    key=lambda row: METHODS.index(row["method"])
+)  # methods in order, tasks shuffled in each
+nested = {
+    m: {row["task"]: row["accuracy"] for row in long_rows if row["method"] == m}
+    for m in METHODS
+}
 
 
 def columns(rows):
@@ -117,7 +124,10 @@ LONG = {"names": "m", "instances": "i"}
             "method 'b' has nan for instance 'y'; a score must be a finite number",
         ),
         (
-            pd.DataFrame({"a": [1, 2], "b": pd.Series([3, pd.NA], ["x", "y"], object)}, index=["x", "y"]),
+            pd.DataFrame(
+                {"a": [1, 2], "b": pd.Series([3, pd.NA], ["x", "y"], object)},
+                index=["x", "y"],
+            ),
             {},
             "method 'b' has <NA> for instance 'y'; a score must be a finite number",
         ),
@@ -151,13 +161,21 @@ LONG = {"names": "m", "instances": "i"}
             {},
             "method 'b' has '1' for instance 0; a score must be a finite number",
         ),
-        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "method 'a' has two scores for instance 'x'"),
+        (
+            {"i": ["x", "x"], "a": [1, 2], "b": [3, 4]},
+            {"instances": "i"},
+            "method 'a' has two scores for instance 'x'",
+        ),
         (
             {"i": ["x", None], "a": [1, 2], "b": [3, 4]},
             {"instances": "i"},
             "a score does not name its method or its instance",
         ),
-        ({"a": [1, 2], "b": [3, 4]}, {"instances": ["x"]}, "1 instances for 2 rows of scores"),
+        (
+            {"a": [1, 2], "b": [3, 4]},
+            {"instances": ["x"]},
+            "1 instances for 2 rows of scores",
+        ),
         (
             {"a": [1, 2], "b": [3]},
             {},
@@ -186,20 +204,36 @@ LONG = {"names": "m", "instances": "i"}
             {"names": ["a"]},
             "2 columns of scores and names ['a']; an array needs a name per column",
         ),
-        ([[1, 2]], {}, "2 columns of scores and names None; an array needs a name per column"),
-        ([1, 2], {"names": ["a", "b"]}, "scores of shape (2,); an array must be instances x methods"),
+        (
+            [[1, 2]],
+            {},
+            "2 columns of scores and names None; an array needs a name per column",
+        ),
+        (
+            [1, 2],
+            {"names": ["a", "b"]},
+            "scores of shape (2,); an array must be instances x methods",
+        ),
         (
             [[1, 2], [3]],
             {"names": ["a", "b"]},
             "the rows of scores have different lengths; an array must be instances x methods",
         ),
-        ([[1], [2]], {"names": ["a"]}, "1 methods on 2 instances; give at least two methods and one instance"),
+        (
+            [[1], [2]],
+            {"names": ["a"]},
+            "1 methods on 2 instances; give at least two methods and one instance",
+        ),
         (
             np.empty((0, 2)),
             {"names": ["a", "b"]},
             "2 methods on 0 instances; give at least two methods and one instance",
         ),
-        ({}, {}, "0 methods on 0 instances; give at least two methods and one instance"),
+        (
+            {},
+            {},
+            "0 methods on 0 instances; give at least two methods and one instance",
+        ),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "column 'a' appears twice"),
     ],
 )
@@ -210,7 +244,12 @@ def test_invalid_scores_are_refused_by_name(scores, options, message):
 
 
 def test_an_unknown_column_gets_a_suggestion():
-    with pytest.raises(ParameterError, match=r"Unknown column of scores 'tusk'\. Did you mean 'task'\?"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown column of scores 'tusk'\. Did you mean 'task'\?"
+    ):
         compare(wide, instances="tusk")
-    with pytest.raises(ParameterError, match=r"Unknown column of scores 'task'\. Known: kmeans, mean, random\."):
+    with pytest.raises(
+        ParameterError,
+        match=r"Unknown column of scores 'task'\. Known: kmeans, mean, random\.",
+    ):
         compare(SCORES, METHODS, instances="task")

@@ -11,9 +11,14 @@ from imprint.core.errors import ImprintError
 from imprint.study import Grid, Held, Study, plan
 
 LONGEST = 5.0  # maximum seconds per file
-X, Y = np.random.default_rng(1).normal(size=(36, 5)).astype(np.float32), np.repeat(np.arange(3), 12)
+X, Y = (
+    np.random.default_rng(1).normal(size=(36, 5)).astype(np.float32),
+    np.repeat(np.arange(3), 12),
+)
 SOURCE = Held({("a", "one"): (X, Y, X[::3], Y[::3])})
-STUDY = Study(backbones="a", datasets="one", grid=Grid(generator=["mean", "random"], k=[1, 3]))
+STUDY = Study(
+    backbones="a", datasets="one", grid=Grid(generator=["mean", "random"], k=[1, 3])
+)
 
 
 def sentence(call):
@@ -58,7 +63,9 @@ SPECS = {
 @pytest.mark.parametrize("text", SPECS, ids=lambda text: text[:24])
 def test_a_bad_spec_is_one_sentence(tmp_path, text):
     given = {"backbones": "a", "datasets": "one", "recipes": "qi2018"}
-    rest = "".join(f"{key}: {value}\n" for key, value in given.items() if f"{key}:" not in text)
+    rest = "".join(
+        f"{key}: {value}\n" for key, value in given.items() if f"{key}:" not in text
+    )
     whole = text if text.startswith(("-", "?", "\x00")) else f"{text}\n{rest}"
     (tmp_path / "study.yaml").write_text(whole)
     with pytest.raises(ImprintError, match=SPECS[text]) as e:
@@ -68,7 +75,22 @@ def test_a_bad_spec_is_one_sentence(tmp_path, text):
 
 
 PLAIN = {**STUDY.to_json(), "embeddings": "packs", "recipes": ["qi2018"]}
-WILD = [None, -1, 2**70, 1.5, "", "a\n", [], [[]], {}, {"k": []}, True, "kmeans(", "l2 / mean", ["mean"] * 9]
+WILD = [
+    None,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "a\n",
+    [],
+    [[]],
+    {},
+    {"k": []},
+    True,
+    "kmeans(",
+    "l2 / mean",
+    ["mean"] * 9,
+]
 WILD += [
     "\x1b[31m",
     "even | shots(n=0)",
@@ -94,7 +116,11 @@ def mutated_values(draw):
     changed = json.loads(json.dumps(PLAIN))
     for _ in range(draw.integers(1, 4)):
         grid = changed["grid"] if isinstance(changed["grid"], list) else []
-        where = grid[0] if draw.random() < 0.4 and grid and isinstance(grid[0], dict) else changed
+        where = (
+            grid[0]
+            if draw.random() < 0.4 and grid and isinstance(grid[0], dict)
+            else changed
+        )
         where[str(draw.choice(sorted(where)))] = WILD[draw.integers(len(WILD))]
     return json.dumps(changed)
 

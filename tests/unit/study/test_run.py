@@ -19,9 +19,18 @@ from imprint.study.store import Store
 rng = np.random.default_rng(1)
 Y = np.repeat(np.arange(4), 15)
 X = (rng.normal(size=(4, 5))[Y] + rng.normal(size=(60, 5))).astype(np.float32)
-SOURCE = Held({(b, "one"): (X * (1 + i), Y, X[::3], Y[::3]) for i, b in enumerate("ab")})
+SOURCE = Held(
+    {(b, "one"): (X * (1 + i), Y, X[::3], Y[::3]) for i, b in enumerate("ab")}
+)
 GRID = Grid(generator=["mean", "random", "kmeans"], k=[1, 3], norm_post=["none", "l2"])
-STUDY = Study(name="small", backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2], grid=GRID)
+STUDY = Study(
+    name="small",
+    backbones=["a", "b"],
+    datasets="one",
+    tasks=["all", "even"],
+    seeds=[1, 2],
+    grid=GRID,
+)
 
 
 def repeatable(table):
@@ -46,10 +55,17 @@ def test_table_is_in_the_order_of_the_study(undisturbed):
 
 def test_names_of_any_script_are_read_back(tmp_path):
     X, y = np.eye(4, dtype=np.float32), np.array(["é", "é", "日本", "日本"])
-    study = Study(backbones="größe", datasets="дата", tasks=["all", "classes('日本', 'é')"], recipes="qi2018")
+    study = Study(
+        backbones="größe",
+        datasets="дата",
+        tasks=["all", "classes('日本', 'é')"],
+        recipes="qi2018",
+    )
     run(study, tmp_path, source=Held({("größe", "дата"): (X, y, X, y)}), workers=1)
     rows = study.results(tmp_path).to_pylist()
-    assert [tuple(row[name] for name in ("backbone", "dataset", "task")) for row in rows] == [*study.instances]
+    assert [
+        tuple(row[name] for name in ("backbone", "dataset", "task")) for row in rows
+    ] == [*study.instances]
 
 
 def test_a_second_run_does_nothing(tmp_path, undisturbed):
@@ -68,9 +84,13 @@ def test_a_lost_shard_is_computed_again(tmp_path, undisturbed):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     shard = Store(tmp_path).shards()[1]
     shard.unlink()
-    (tmp_path / "shards" / f".{shard.name}.x.imprint-partial").write_bytes(b"what a kill leaves")
+    (tmp_path / "shards" / f".{shard.name}.x.imprint-partial").write_bytes(
+        b"what a kill leaves"
+    )
     assert len(STUDY.results(tmp_path)) < len(undisturbed)
-    assert 0 < run(STUDY, tmp_path, source=SOURCE, workers=1).computed < len(undisturbed)
+    assert (
+        0 < run(STUDY, tmp_path, source=SOURCE, workers=1).computed < len(undisturbed)
+    )
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
     assert not list((tmp_path / "shards").glob(".*"))
 
@@ -78,7 +98,10 @@ def test_a_lost_shard_is_computed_again(tmp_path, undisturbed):
 def test_a_larger_study_computes_only_what_is_new(tmp_path):
     small = Study(backbones="a", datasets="one", tasks="all", seeds=1, grid=GRID)
     assert run(small, tmp_path, source=SOURCE, workers=1).computed == 10
-    assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == len(STUDY.instances) * 20 - 10
+    assert (
+        run(STUDY, tmp_path, source=SOURCE, workers=1).computed
+        == len(STUDY.instances) * 20 - 10
+    )
     assert len(small.results(tmp_path)) == 10
     assert len(STUDY.results(tmp_path)) == len(STUDY.instances) * 20
 
@@ -86,10 +109,15 @@ def test_a_larger_study_computes_only_what_is_new(tmp_path):
 def test_other_embeddings_are_separate_experiments(tmp_path):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     changed = Held({**SOURCE.arrays, ("a", "one"): (X + 1, Y, X[::3], Y[::3])})
-    assert run(STUDY, tmp_path, source=changed, workers=1).computed == len(STUDY.instances) * 10
+    assert (
+        run(STUDY, tmp_path, source=changed, workers=1).computed
+        == len(STUDY.instances) * 10
+    )
     table = STUDY.results(tmp_path)
     assert len(table) == len(STUDY.instances) * 20
-    assert set(table["fingerprint"].to_pylist()) == {changed.open(b, "one").fingerprint for b in "ab"}
+    assert set(table["fingerprint"].to_pylist()) == {
+        changed.open(b, "one").fingerprint for b in "ab"
+    }
 
 
 @dataclass(frozen=True)
@@ -113,7 +141,11 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
     half = len(undisturbed) // 2
     assert (summary.computed, summary.failed) == (half, half)
     reasons = {f["reason"] for f in Store(tmp_path).failures()}
-    expected = "its process was killed, perhaps because memory ran out" if deadly else "OSError: the disk is gone"
+    expected = (
+        "its process was killed, perhaps because memory ran out"
+        if deadly
+        else "OSError: the disk is gone"
+    )
     assert reasons == {expected}
     assert sum(f["experiments"] for f in Store(tmp_path).failures()) == half
     assert all("b, one, l2 / " in line for line in summary.failures)
@@ -130,11 +162,22 @@ def test_a_failing_generator_does_not_affect_others(tmp_path, monkeypatch, undis
     with monkeypatch.context() as patch:
         patch.setattr(sharing, "kmeans_many", fail)
         summary = run(STUDY, tmp_path, source=SOURCE, workers=1)
-    assert summary.failures == tuple(f"{b}, one, l2 / KMeans: ArithmeticError: no centres today" for b in "ab")
-    assert {f["reason"] for f in Store(tmp_path).failures()} == {"ArithmeticError: no centres today"}
-    others = [row for row in undisturbed.to_pylist() if "kmeans" not in row["generator"]]
+    assert summary.failures == tuple(
+        f"{b}, one, l2 / KMeans: ArithmeticError: no centres today" for b in "ab"
+    )
+    assert {f["reason"] for f in Store(tmp_path).failures()} == {
+        "ArithmeticError: no centres today"
+    }
+    others = [
+        row for row in undisturbed.to_pylist() if "kmeans" not in row["generator"]
+    ]
     assert repeatable(STUDY.results(tmp_path)).to_pylist() == others
-    assert summary.computed == len(others) < len(undisturbed) == summary.computed + summary.failed
+    assert (
+        summary.computed
+        == len(others)
+        < len(undisturbed)
+        == summary.computed + summary.failed
+    )
     assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == summary.failed
     assert Store(tmp_path).failures() == []
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
@@ -155,7 +198,10 @@ def test_a_unit_is_evaluated_on_one_core_wherever_it_runs(monkeypatch):
 
 
 def test_two_runs_on_one_folder_exclude_each_other(tmp_path):
-    with Store(tmp_path).locked(), pytest.raises(FileError, match="another run is at work"):
+    with (
+        Store(tmp_path).locked(),
+        pytest.raises(FileError, match="another run is at work"),
+    ):
         run(STUDY, tmp_path, source=SOURCE)
 
 
@@ -163,7 +209,9 @@ def test_manifest_says_what_ran(tmp_path):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert Study.of(manifest["study"]) == STUDY
-    assert manifest["embeddings"] == {f"{b}-one": SOURCE.open(b, "one").fingerprint for b in "ab"}
+    assert manifest["embeddings"] == {
+        f"{b}-one": SOURCE.open(b, "one").fingerprint for b in "ab"
+    }
     assert {"numpy", "scikit-learn", "pyarrow"} <= set(manifest["libraries"])
 
 
@@ -177,27 +225,44 @@ def test_shared_costs_are_divided(tmp_path):
     assert min(table["peak_memory"].to_pylist()) > 1e6
 
 
-@pytest.mark.parametrize("aggregator", ["nearest(m=3)", "nearest(m=3, metric='manhattan')", "kernel"])
+@pytest.mark.parametrize(
+    "aggregator", ["nearest(m=3)", "nearest(m=3, metric='manhattan')", "kernel"]
+)
 def test_the_costs_of_experiments_add_up_to_most_of_the_run(tmp_path, aggregator):
     """For votes, heads and kernels: costs must cover the time, and count work shared by seeds only once."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 800)
     rows = rng.normal(size=(4, 400))[y] + rng.normal(size=(3200, 400))
     source = Held({("a", "one"): (rows[::2], y[::2], rows[1::2], y[1::2])})
-    study = Study(backbones="a", datasets="one", grid=Grid(generator="all", aggregator=aggregator), seeds=[1, 2, 3])
+    study = Study(
+        backbones="a",
+        datasets="one",
+        grid=Grid(generator="all", aggregator=aggregator),
+        seeds=[1, 2, 3],
+    )
     shares = []
-    for name in ("warm", "first", "second", "third"):  # the first run imports and compiles; others may collect garbage
+    for name in (
+        "warm",
+        "first",
+        "second",
+        "third",
+    ):  # the first run imports and compiles; others may collect garbage
         start = time.process_time()
         run(study, tmp_path / name, source=source, workers=1)
         spent = time.process_time() - start
         table = study.results(tmp_path / name)
-        charged = sum(sum(table[f"seconds_{part}"].to_pylist()) for part in ("generation", "evaluation"))
+        charged = sum(
+            sum(table[f"seconds_{part}"].to_pylist())
+            for part in ("generation", "evaluation")
+        )
         shares.append(charged / spent)
     assert 0.4 < max(shares[1:]) <= 1
 
 
 def test_a_run_of_no_study_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match=r"^run\(study\): give one study or more\.$"):
+    with pytest.raises(
+        ParameterError, match=r"^run\(study\): give one study or more\.$"
+    ):
         run([], tmp_path / "out", source=SOURCE)
     assert not (tmp_path / "out").exists()
 

@@ -24,7 +24,10 @@ class Reverse(Normaliser):
         return X[:, ::-1].copy()
 
 
-OWN = {str(component): component for component in (Halve(), Reverse(), Corners(), Closest())}
+OWN = {
+    str(component): component
+    for component in (Halve(), Reverse(), Corners(), Closest())
+}
 """Components that no list in the library can know."""
 
 
@@ -43,12 +46,21 @@ def embeddings(seed=0, classes=6, rows=40, width=12, apart=1.2):
 
 @pytest.fixture(scope="module")
 def source():
-    return Held({("a", "one"): embeddings(0), ("a", "two"): embeddings(1), ("b", "one"): embeddings(2)})
+    return Held(
+        {
+            ("a", "one"): embeddings(0),
+            ("a", "two"): embeddings(1),
+            ("b", "one"): embeddings(2),
+        }
+    )
 
 
 def plain(source, row):
     """One experiment as a user would compute it, with a new classifier."""
-    data, task = source.open(row["backbone"], row["dataset"]), tasks.resolve(row["task"])
+    data, task = (
+        source.open(row["backbone"], row["dataset"]),
+        tasks.resolve(row["task"]),
+    )
     classes = np.unique(data.y)
     train = task.select(data.y, row["seed"], classes)
     test = task.queries().select(data.y_test, row["seed"], classes)
@@ -68,23 +80,43 @@ def plain(source, row):
 def check(row, expected):
     """Assert that results are equal except for near ties."""
     if row["near_ties"]:
-        assert abs(row["accuracy"] - expected["accuracy"]) <= row["near_ties"] / row["test_rows"]
+        assert (
+            abs(row["accuracy"] - expected["accuracy"])
+            <= row["near_ties"] / row["test_rows"]
+        )
     else:
-        assert {name: pytest.approx(v, abs=1e-12) for name, v in expected.items()} == {n: row[n] for n in expected}
+        assert {name: pytest.approx(v, abs=1e-12) for name, v in expected.items()} == {
+            n: row[n] for n in expected
+        }
 
 
 def every_method():
     """Grids of all components of all families, found by discovery."""
-    inner = [n for n in normalisers.family.names() if "pre" in normalisers.family.load(n).positions]
-    deciding = [*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"]
+    inner = [
+        n
+        for n in normalisers.family.names()
+        if "pre" in normalisers.family.load(n).positions
+    ]
+    deciding = [
+        *aggregators.family.names(),
+        "nearest(metric='cosine', weighting='uniform')",
+    ]
     for points in (True, False):
         yield Grid(
             norm_pre=inner,
-            generator=[n for n in generators.family.names() if generators.family.load(n).points == points],
+            generator=[
+                n
+                for n in generators.family.names()
+                if generators.family.load(n).points == points
+            ],
             k=(1, 7),
             norm_post=normalisers.family.names(),
             norm_inf=inner,
-            aggregator=[a for a in deciding if points or not aggregators.family.resolve(a).needs_points],
+            aggregator=[
+                a
+                for a in deciding
+                if points or not aggregators.family.resolve(a).needs_points
+            ],
             m=(1, 11),
         )
 
@@ -108,7 +140,9 @@ def test_every_experiment_equals_a_new_classifier(source, tmp_path, shots):
     for i in np.random.default_rng(len(shots)).choice(len(rows), 200, replace=False):
         check(rows[i], plain(source, rows[i]))
     near = sum(r["near_ties"] for r in rows) / sum(r["test_rows"] for r in rows)
-    assert near < 0.02  # the data have a zero row and duplicates; real embeddings have far fewer
+    assert (
+        near < 0.02
+    )  # the data have a zero row and duplicates; real embeddings have far fewer
 
 
 def test_shared_proxies_are_those_of_a_head(source):
@@ -128,8 +162,12 @@ def test_shared_proxies_are_those_of_a_head(source):
         proxies = UnitProxies(graph, data.X)
         shareable = [d for d in graph.decisions if d.is_shareable]
         for d in {(d.spec, d.split, d.norm_post): d for d in shareable}.values():
-            shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)])
-            np.testing.assert_allclose(shared, proxies.head(d).proxies.weights, rtol=1e-5, atol=1e-7)
+            shared = np.concatenate(
+                [part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)]
+            )
+            np.testing.assert_allclose(
+                shared, proxies.head(d).proxies.weights, rtol=1e-5, atol=1e-7
+            )
             known += 1
     assert known > 300
 
@@ -142,7 +180,9 @@ def test_components_from_outside_run_without_sharing(source, tmp_path):
         norm_inf=["l2", Reverse()],
         aggregator=["max", "nearest(m=2)", Closest()],
     )
-    study = Study(backbones="a", datasets="one", tasks=["all", "odd"], seeds=[3, 4], grid=grid)
+    study = Study(
+        backbones="a", datasets="one", tasks=["all", "odd"], seeds=[3, 4], grid=grid
+    )
     assert run(study, tmp_path, source=source, workers=1).failures == ()
     rows = study.results(tmp_path).to_pylist()
     assert len(rows) == 2 * 2 * 2 * 2 * 3 * 2 * 3
@@ -152,7 +192,9 @@ def test_components_from_outside_run_without_sharing(source, tmp_path):
 
 @pytest.mark.parametrize("compiled", [0, float("inf")], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
-def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
+def test_engines_and_memory_change_nothing(
+    source, tmp_path, monkeypatch, compiled, held
+):
     monkeypatch.setattr(cpu, "MIN_COMPILED_WORK", compiled)
     monkeypatch.setattr(evaluate, "MAX_PROXY_VALUES", held)
     monkeypatch.setattr(evaluate, "MAX_SCORES", 2000 if held == 1 else 2**22)
@@ -162,11 +204,23 @@ def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compil
         k=[1, 9],
         norm_post=["none", "l2", "quantile"],
         norm_inf=["none", "l2"],
-        aggregator=["max", "nearest", "nearest(metric='cosine')", "nearest(weighting='uniform')"],
+        aggregator=[
+            "max",
+            "nearest",
+            "nearest(metric='cosine')",
+            "nearest(weighting='uniform')",
+        ],
         m=[1, 3, 12],
     )
     tasks = ["all", "even", "classes(5, 2, 0)", "classes(1, 0)"]
-    study = Study(backbones="a", datasets="two", tasks=tasks, seeds=[3, 4], grid=grid, rules="enough_proxies")
+    study = Study(
+        backbones="a",
+        datasets="two",
+        tasks=tasks,
+        seeds=[3, 4],
+        grid=grid,
+        rules="enough_proxies",
+    )
     run(study, tmp_path, source=source, workers=1)
     rows = study.results(tmp_path).to_pylist()
     for i in np.random.default_rng(0).choice(len(rows), 60, replace=False):
@@ -182,7 +236,12 @@ def test_extreme_rows_are_predicted_without_sharing(tmp_path):
         backbones="a",
         datasets="one",
         seeds=3,
-        grid=Grid(norm_pre=["none", "l2"], generator=["all", "random(k=9)"], norm_post=["none", "l2"], norm_inf="l2"),
+        grid=Grid(
+            norm_pre=["none", "l2"],
+            generator=["all", "random(k=9)"],
+            norm_post=["none", "l2"],
+            norm_inf="l2",
+        ),
     )
     run(study, tmp_path, source=source, workers=1)
     for row in study.results(tmp_path).to_pylist():

@@ -27,7 +27,9 @@ def test_grid_of_the_paper_has_864_configurations():
         norm_post=["none", "l2", "quantile"],
         norm_inf=["none", "l2"],
     )
-    study = Study(**WHERE, grid=grid, seeds=[17121997, 123987, 12412312], rules="matching_norms")
+    study = Study(
+        **WHERE, grid=grid, seeds=[17121997, 123987, 12412312], rules="matching_norms"
+    )
     assert len(study.methods) * len(study.seeds) == 864
 
 
@@ -39,14 +41,20 @@ def test_order_is_fixed_and_doubles_count_once():
         grid=[Grid(generator=["mean", "mean"]), {"generator": "random", "k": [2, 1]}],
         seeds=[5, 1, 5],
     )
-    assert [str(m.generator) for m in study.methods] == ["mean", "random(k=2)", "random(k=1)"]
+    assert [str(m.generator) for m in study.methods] == [
+        "mean",
+        "random(k=2)",
+        "random(k=1)",
+    ]
     assert [i.task for i in study.instances] == ["even", "all"]
     assert study.seeds == (5, 1)
 
 
 def test_shots_cut_every_task():
     study = Study(**WHERE, tasks=["all", "even"], shots=[1, 5], recipes="qi2018")
-    assert [i.task for i in study.instances] == [f"{t} | shots(n={n})" for t in ("all", "even") for n in (1, 5)]
+    assert [i.task for i in study.instances] == [
+        f"{t} | shots(n={n})" for t in ("all", "even") for n in (1, 5)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,17 +64,38 @@ def test_shots_cut_every_task():
         ({"recipes": "qi2019"}, "Unknown recipe 'qi2019'. Did you mean 'qi2018'?"),
         ({"recipes": "l2 / mean / l2"}, "Cannot read 'l2 / mean / l2' as a method"),
         ({"recipes": "quantile / mean / l2 / l2 / max"}, "works only as norm_post"),
-        ({"grid": {"generator": "kmeans", "k": 0}}, r"Grid\(k=\[0\]\): k must be int >= 1"),
-        ({"grid": {"generators": "kmeans"}}, "Unknown key of a grid 'generators'. Did you mean 'generator'?"),
+        (
+            {"grid": {"generator": "kmeans", "k": 0}},
+            r"Grid\(k=\[0\]\): k must be int >= 1",
+        ),
+        (
+            {"grid": {"generators": "kmeans"}},
+            "Unknown key of a grid 'generators'. Did you mean 'generator'?",
+        ),
         ({"grid": {"generator": []}}, "generator must name at least one"),
-        ({"grid": 3}, r"Study\(grid=\[3\]\): grid must be a mapping of norm_pre, .*, aggregator, k, m\.$"),
-        ({"recipes": "qi2018", "seeds": -1}, r"Study\(seeds=\[-1\]\): seeds must be int >= 0"),
+        (
+            {"grid": 3},
+            r"Study\(grid=\[3\]\): grid must be a mapping of norm_pre, .*, aggregator, k, m\.$",
+        ),
+        (
+            {"recipes": "qi2018", "seeds": -1},
+            r"Study\(seeds=\[-1\]\): seeds must be int >= 0",
+        ),
         ({"recipes": "qi2018", "seeds": []}, "seeds must name at least one"),
         ({"recipes": "qi2018", "shots": 0}, "shots must be int >= 1"),
-        ({"recipes": "qi2018", "tasks": "evn"}, "Unknown task 'evn'. Did you mean 'even'?"),
+        (
+            {"recipes": "qi2018", "tasks": "evn"},
+            "Unknown task 'evn'. Did you mean 'even'?",
+        ),
         ({"recipes": "qi2018", "rules": "norms"}, "Unknown rule 'norms'"),
-        ({"recipes": "l2 / mean / l2 / none / max", "rules": "matching_norms"}, "the rules leave no method"),
-        ({"recipe": "qi2018"}, "Unknown key of a study 'recipe'. Did you mean 'recipes'?"),
+        (
+            {"recipes": "l2 / mean / l2 / none / max", "rules": "matching_norms"},
+            "the rules leave no method",
+        ),
+        (
+            {"recipe": "qi2018"},
+            "Unknown key of a study 'recipe'. Did you mean 'recipes'?",
+        ),
     ],
 )
 def test_invalid_studies_are_refused_in_one_sentence(given, says):
@@ -78,10 +107,22 @@ def test_invalid_studies_are_refused_in_one_sentence(given, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"recipes": "l2 / mean / l2 / l2 / nearest(m=5)"}, "needs 5 proxies and there are 3"),
-        ({"recipes": "qi2018", "tasks": "classes(0, 7)"}, "a, one, .*the data have no class 7"),
-        ({"recipes": "qi2018", "datasets": "two"}, "Unknown pair of backbone and data set 'a-two'"),
-        ({"recipes": "l2 / random(k=9) / l2 / l2 / nearest(m=4)", "shots": 1}, "there are 3"),
+        (
+            {"recipes": "l2 / mean / l2 / l2 / nearest(m=5)"},
+            "needs 5 proxies and there are 3",
+        ),
+        (
+            {"recipes": "qi2018", "tasks": "classes(0, 7)"},
+            "a, one, .*the data have no class 7",
+        ),
+        (
+            {"recipes": "qi2018", "datasets": "two"},
+            "Unknown pair of backbone and data set 'a-two'",
+        ),
+        (
+            {"recipes": "l2 / random(k=9) / l2 / l2 / nearest(m=4)", "shots": 1},
+            "there are 3",
+        ),
     ],
 )
 def test_impossible_experiments_are_refused_before_anything_runs(given, says):
@@ -90,20 +131,34 @@ def test_impossible_experiments_are_refused_before_anything_runs(given, says):
 
 
 def test_rules_leave_out_impossible_experiments():
-    grid = Grid(generator=["mean", "kmeans(k=4)"], aggregator=["max", "nearest"], m=[1, 3, 5])
+    grid = Grid(
+        generator=["mean", "kmeans(k=4)"], aggregator=["max", "nearest"], m=[1, 3, 5]
+    )
     study = Study(**WHERE, tasks=["all", "even"], grid=grid, rules="enough_proxies")
     todo = plan(study, SOURCE)
-    assert todo.experiments == 16 - todo.left_out == 13  # mean: m=5 on both tasks and m=3 on the two even classes
+    assert (
+        todo.experiments == 16 - todo.left_out == 13
+    )  # mean: m=5 on both tasks and m=3 on the two even classes
     assert todo.to_do == 13
 
 
 def test_estimate_counts_shared_computations():
-    grid = Grid(norm_pre="none", generator="random", k=[1, 2], norm_post=["none", "l2"], norm_inf=["none", "l2"])
+    grid = Grid(
+        norm_pre="none",
+        generator="random",
+        k=[1, 2],
+        norm_post=["none", "l2"],
+        norm_inf=["none", "l2"],
+    )
     study = Study(**WHERE, tasks=["all", "even"], seeds=[1, 2], grid=grid)
     estimated = estimate([plan(study, SOURCE)], 1)
     assert estimated["experiments"] == 2 * 2 * 8
-    states = 3 * 2  # per class and seed: the larger k serves the smaller one, and both tasks share it
-    decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post; max does not depend on norm_inf
+    states = (
+        3 * 2
+    )  # per class and seed: the larger k serves the smaller one, and both tasks share it
+    decisions = (
+        2 * 2 * 2 * 2
+    )  # task, seed, k, norm_post; max does not depend on norm_inf
     assert estimated["computations"] == states + decisions
     assert estimated["seconds"] > 0
     assert estimated["memory"] > X.nbytes
@@ -153,27 +208,39 @@ def test_packs_are_unpacked_once_and_again_when_they_change(tmp_path):
     assert len(list((tmp_path / "cache").iterdir())) == 1
     write_pack(tmp_path / "a-one.npz", X * 2, Y, X[:6], Y[:6])
     assert source.open("a", "one").fingerprint != first.fingerprint
-    with pytest.raises(ParameterError, match=r"Unknown pack 'a-two.npz'. Did you mean 'a-one.npz'\?"):
+    with pytest.raises(
+        ParameterError, match=r"Unknown pack 'a-two.npz'. Did you mean 'a-one.npz'\?"
+    ):
         source.open("a", "two")
 
 
 def test_the_size_is_known_before_methods_are_created():
-    grid = Grid(generator="kmeans", k=[*range(1, 101)], aggregator="nearest", m=[*range(1, 101)])
+    grid = Grid(
+        generator="kmeans", k=[*range(1, 101)], aggregator="nearest", m=[*range(1, 101)]
+    )
     study = Study(**WHERE, seeds=[*range(10_200)], grid=grid)
     assert study.points == 102_000_000
     start = time.process_time()
-    with pytest.raises(ParameterError, match="it names 102,000,000 experiments and the limit is 2,000,000"):
+    with pytest.raises(
+        ParameterError,
+        match="it names 102,000,000 experiments and the limit is 2,000,000",
+    ):
         plan(study, SOURCE)
     assert time.process_time() - start < 0.5
     small = Study(**WHERE, seeds=[*range(5)], grid=Grid(generator="random", k=[1, 2]))
-    with pytest.raises(ParameterError, match="it names 10 experiments and the limit is 9"):
+    with pytest.raises(
+        ParameterError, match="it names 10 experiments and the limit is 9"
+    ):
         plan(small, SOURCE, limit=9)
     assert plan(small, SOURCE, limit=None).to_do == 10
 
 
 def test_a_million_experiments_are_planned_in_seconds():
     study = Study(
-        **WHERE, tasks=["all", "even"], seeds=[*range(5000)], grid=Grid(generator="random", k=[*range(1, 101)])
+        **WHERE,
+        tasks=["all", "even"],
+        seeds=[*range(5000)],
+        grid=Grid(generator="random", k=[*range(1, 101)]),
     )
     start = time.process_time()
     assert plan(study, SOURCE).to_do == 1_000_000
@@ -183,27 +250,50 @@ def test_a_million_experiments_are_planned_in_seconds():
 def test_distinct_methods_are_planned_without_creating_them(monkeypatch):
     """A study of 40,000 methods is planned from the few components of which they consist."""
     grid = Grid(
-        norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
+        norm_pre=["none", "l2"],
+        generator="random",
+        k=[*range(1, 201)],
+        aggregator="nearest",
+        m=[*range(1, 101)],
     )
     study, created = Study(**WHERE, grid=grid, rules="enough_proxies"), []
     honest = Method.__post_init__
-    monkeypatch.setattr(Method, "__post_init__", lambda self: created.append(1) or honest(self))
+    monkeypatch.setattr(
+        Method, "__post_init__", lambda self: created.append(1) or honest(self)
+    )
     todo = plan(study, SOURCE)
     assert len(study.methods) == todo.experiments + todo.left_out == 40_000
-    assert estimate([todo], 1)["to_do"] == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
+    assert (
+        estimate([todo], 1)["to_do"]
+        == todo.to_do
+        == 2 * (3 * sum(range(1, 20)) + 181 * 60)
+    )  # m <= 3 min(k, 20)
     assert len(created) < 10
 
 
 def test_texts_of_methods_are_joined_from_those_of_components(monkeypatch):
     """The text of a method is joined from those of its components, each formatted once."""
-    grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
-    study, formatted = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
+    grid = Grid(
+        norm_pre=["none", "l2"],
+        generator="random",
+        k=[*range(1, 51)],
+        aggregator="nearest",
+        m=[*range(1, 51)],
+    )
+    study, formatted = (
+        Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]),
+        [],
+    )
     honest = Component.__str__
-    monkeypatch.setattr(Component, "__str__", lambda self: formatted.append(1) or honest(self))
+    monkeypatch.setattr(
+        Component, "__str__", lambda self: formatted.append(1) or honest(self)
+    )
     assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
     assert len(formatted) <= 50 + 50 + 2 + 1 + 1 + 10
     assert (
-        study.methods.encoded()[-1].decode() == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+        study.methods.encoded()[-1].decode()
+        == str(study.methods[-1])
+        == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
     )
 
 
@@ -213,5 +303,7 @@ def test_a_component_with_the_name_of_another_is_refused():
         pass
 
     mean.__qualname__ = "mean"
-    with pytest.raises(ParameterError, match="this class has the name of another generator"):
+    with pytest.raises(
+        ParameterError, match="this class has the name of another generator"
+    ):
         Grid(generator=mean())

@@ -57,14 +57,18 @@ def test_scores_are_those_of_ridge_regression_on_the_matrix(model):
     def unit(rows):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    ridge = KernelRidge(alpha=0.5, kernel="rbf", gamma=1 / model.head_.prepared.scale).fit(unit(X), Y)
+    ridge = KernelRidge(
+        alpha=0.5, kernel="rbf", gamma=1 / model.head_.prepared.scale
+    ).fit(unit(X), Y)
     assert np.allclose(model.decision_function(Q), ridge.predict(unit(Q)), atol=1e-4)
 
 
 def test_sets_and_a_matrix_give_the_same_model(model):
     other = ImprintClassifier(**ALL).fit(X, Y)
     assert other.classes_.tolist() == [0, 1, 2, 3]
-    assert np.allclose(other.decision_function(Q), model.decision_function(Q), atol=1e-5)
+    assert np.allclose(
+        other.decision_function(Q), model.decision_function(Q), atol=1e-5
+    )
     assert (other.predict(Q) == model.predict(Q)).mean() > 0.999
 
 
@@ -72,21 +76,35 @@ def test_sets_and_a_matrix_give_the_same_model(model):
 def test_rows_are_added_exactly(generator):
     parameters = {**ALL, "generator": generator}
     whole = ImprintClassifier(**parameters).fit(X, sets(Y))
-    order = np.argsort([sorted(s) == ["other"] for s in sets(Y)], kind="stable")  # a new label set comes last
+    order = np.argsort(
+        [sorted(s) == ["other"] for s in sets(Y)], kind="stable"
+    )  # a new label set comes last
     part = ImprintClassifier(**parameters).fit(X[order[:100]], sets(Y[order[:100]]))
     grown = part.partial_fit(X[order[100:]], sets(Y[order[100:]]))
-    exact = 1e-5 if generator == "all" else 0.1  # k-means of a known label set is approximate, see KMeans
-    assert np.allclose(grown.decision_function(Q), whole.decision_function(Q), atol=exact)
+    exact = (
+        1e-5 if generator == "all" else 0.1
+    )  # k-means of a known label set is approximate, see KMeans
+    assert np.allclose(
+        grown.decision_function(Q), whole.decision_function(Q), atol=exact
+    )
 
 
 def test_a_label_is_forgotten_with_the_rows_that_have_no_other(model):
     forgotten = copy.deepcopy(model).forget("joy")
     rest = ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1))
-    never = ImprintClassifier(**ALL).fit(X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1)))
-    assert forgotten.classes_.tolist() == never.classes_.tolist() == ["fear", "love", "other"]
+    never = ImprintClassifier(**ALL).fit(
+        X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1))
+    )
+    assert (
+        forgotten.classes_.tolist()
+        == never.classes_.tolist()
+        == ["fear", "love", "other"]
+    )
     assert not any("joy" in key for key in forgotten.head_.imprinted.labels)
     assert len(forgotten.proxies_.labels) == rest.sum()
-    assert np.allclose(forgotten.decision_function(Q), never.decision_function(Q), atol=1e-5)
+    assert np.allclose(
+        forgotten.decision_function(Q), never.decision_function(Q), atol=1e-5
+    )
     assert np.allclose(forgotten.predict_proba(Q), never.predict_proba(Q), atol=1e-4)
     assert np.allclose(forgotten.known(Q), never.known(Q), atol=0.02)
     assert (forgotten.predict(Q) == never.predict(Q)).mean() > 0.995
@@ -97,7 +115,9 @@ def test_other_generators_keep_the_proxies_of_the_other_labels(generator, tmp_pa
     model = ImprintClassifier(**{**ALL, "generator": generator}).fit(X, sets(Y))
     without = clone(model).fit(X, sets(Y)).forget("joy")
     assert without.predict(Q).shape == (len(Q), 3)
-    if not generator.startswith("random"):  # the proxies of k-means and means represent every remaining row
+    if not generator.startswith(
+        "random"
+    ):  # the proxies of k-means and means represent every remaining row
         rest = ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1))
         assert without.proxies_.mass.sum() == rest.sum() < len(X)
     without.save(tmp_path / "m.imprint")
@@ -106,30 +126,60 @@ def test_other_generators_keep_the_proxies_of_the_other_labels(generator, tmp_pa
 
 
 def test_means_of_joined_label_sets_are_those_of_their_rows():
-    parameters, rest = {**ALL, "generator": "mean"}, ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1))
+    parameters, rest = (
+        {**ALL, "generator": "mean"},
+        ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1)),
+    )
     forgotten = ImprintClassifier(**parameters).fit(X, sets(Y)).forget("joy").proxies_
-    never = ImprintClassifier(**parameters).fit(X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1)))
+    never = ImprintClassifier(**parameters).fit(
+        X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1))
+    )
     for name in ("weights", "labels", "mass", "spread"):
-        np.testing.assert_allclose(getattr(forgotten, name), getattr(never.proxies_, name), atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(forgotten, name),
+            getattr(never.proxies_, name),
+            atol=1e-5,
+            err_msg=name,
+        )
 
 
 def test_leave_one_out_predictions_are_those_of_models_without_the_row(model):
-    head = copy.deepcopy(model).partial_fit(X[:3], [{"fear"}, set(), {"love", "joy"}]).head_  # copies of three rows
+    head = (
+        copy.deepcopy(model)
+        .partial_fit(X[:3], [{"fear"}, set(), {"love", "joy"}])
+        .head_
+    )  # copies of three rows
     proxies, solved, targets = head.proxies, head.prepared, head.targets
     predictions = tags.leave_one_out(head)
-    W, order = proxies.weights.astype(float), np.random.default_rng(0).permutation(len(targets))
-    for i in [*range(10), *(order[:, None] == np.flatnonzero([(w == W).all(1).sum() > 1 for w in W])).argmax(0)]:
+    W, order = (
+        proxies.weights.astype(float),
+        np.random.default_rng(0).permutation(len(targets)),
+    )
+    for i in [
+        *range(10),
+        *(
+            order[:, None] == np.flatnonzero([(w == W).all(1).sum() > 1 for w in W])
+        ).argmax(0),
+    ]:
         others = np.flatnonzero((W[order[i]] != W).any(axis=1))
         noise = head.aggregator.noise_of(proxies, solved.scale)[others]
-        without = solve(W[others], proxies.labels[others], noise, 1 / solved.scale, targets[others])
-        assert np.allclose(without.scores(W[[order[i]]])[0], predictions.scores[i], atol=1e-7)
-        assert np.allclose(without.doubt(W[[order[i]]])[0], predictions.doubt[i], atol=1e-7)
+        without = solve(
+            W[others], proxies.labels[others], noise, 1 / solved.scale, targets[others]
+        )
+        assert np.allclose(
+            without.scores(W[[order[i]]])[0], predictions.scores[i], atol=1e-7
+        )
+        assert np.allclose(
+            without.doubt(W[[order[i]]])[0], predictions.doubt[i], atol=1e-7
+        )
 
 
 def test_probabilities_are_calibrated_and_agree_with_scores(model):
     P = model.predict_proba(Q)
     assert ((P > 0) & (P < 1)).all()
-    assert (np.argsort(P, axis=0) == np.argsort(model.decision_function(Q), axis=0)).mean() > 0.99
+    assert (
+        np.argsort(P, axis=0) == np.argsort(model.decision_function(Q), axis=0)
+    ).mean() > 0.99
     assert np.abs(P.mean(axis=0) - T.mean(axis=0)).max() < 0.08
     for low, high in ((0.0, 0.3), (0.3, 0.7), (0.7, 1.0)):
         chosen = (low <= P) & (high > P)
@@ -147,27 +197,45 @@ def test_known_flags_rows_unlike_the_training_rows(model):
 def test_weights_count_as_copies():
     twice = np.where(np.arange(len(X)) < 40, 2, 1)
     weighted = ImprintClassifier(**ALL).fit(X, sets(Y), sample_weight=twice)
-    copies = ImprintClassifier(**ALL).fit(np.repeat(X, twice, axis=0), sets(np.repeat(Y, twice, axis=0)))
-    assert np.allclose(weighted.decision_function(Q), copies.decision_function(Q), atol=1e-5)
+    copies = ImprintClassifier(**ALL).fit(
+        np.repeat(X, twice, axis=0), sets(np.repeat(Y, twice, axis=0))
+    )
+    assert np.allclose(
+        weighted.decision_function(Q), copies.decision_function(Q), atol=1e-5
+    )
     assert np.allclose(weighted.predict_proba(Q), copies.predict_proba(Q), atol=1e-4)
 
 
 def test_files_and_copies_give_identical_predictions(model, tmp_path):
     model.save(tmp_path / "m.imprint")
-    for again in (ImprintClassifier.load(tmp_path / "m.imprint"), pickle.loads(pickle.dumps(model))):
+    for again in (
+        ImprintClassifier.load(tmp_path / "m.imprint"),
+        pickle.loads(pickle.dumps(model)),
+    ):
         for call in ("predict", "predict_proba", "known"):
             assert np.array_equal(getattr(again, call)(Q), getattr(model, call)(Q))
-        assert again.partial_fit(X[:1], [{"kind"}]).classes_.tolist() == ["fear", "joy", "kind", "love", "other"]
+        assert again.partial_fit(X[:1], [{"kind"}]).classes_.tolist() == [
+            "fear",
+            "joy",
+            "kind",
+            "love",
+            "other",
+        ]
 
 
 @pytest.mark.parametrize("n", [7, 14, 20, 21])
 def test_models_without_errors_are_saved(n, tmp_path):
     """Rounding once moved the interval outside of [0, 1], and the files were refused."""
     one = np.eye(2, dtype=int)[np.arange(n) % 2]
-    model = ImprintClassifier(**ALL).fit(one + np.random.default_rng(0).normal(size=(n, 2)) / 50, one)
+    model = ImprintClassifier(**ALL).fit(
+        one + np.random.default_rng(0).normal(size=(n, 2)) / 50, one
+    )
     assert (model.expected_accuracy_, round(model.expected_interval_[1], 9)) == (1, 1)
     model.save(tmp_path / "m.imprint")
-    assert ImprintClassifier.load(tmp_path / "m.imprint").expected_interval_ == model.expected_interval_
+    assert (
+        ImprintClassifier.load(tmp_path / "m.imprint").expected_interval_
+        == model.expected_interval_
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +249,13 @@ def test_models_without_errors_are_saved(n, tmp_path):
         lambda d, a: a.update({"tags/slopes": np.full(4, np.inf)}),
         lambda d, a: a.update({"tags/thresholds": np.full(3, 0.5)}),
         lambda d, a: a.update({"tags/thresholds": np.full(4, np.nan)}),
-        lambda d, a: a.update({name: v[:3] for name, v in a.items() if name.startswith("tags/") and len(v) == 4}),
+        lambda d, a: a.update(
+            {
+                name: v[:3]
+                for name, v in a.items()
+                if name.startswith("tags/") and len(v) == 4
+            }
+        ),
         lambda d, a: a.pop("tags/below"),
         lambda d, a: d.pop("tags"),
     ],
@@ -205,19 +279,57 @@ def test_a_label_without_rows_is_never_predicted():
 
 
 REFUSED = [
-    ("max", lambda: ImprintClassifier(aggregator="max").fit(X, Y), r"max: it predicts one class; for tags, use"),
-    ("norms", lambda: ImprintClassifier(norm_pre="none").fit(X, Y), r"tags need norm_pre and norm_inf to be equal"),
-    ("class_weight", lambda: ImprintClassifier(class_weight="balanced").fit(X, Y), r"class_weight is not available"),
-    ("rows", lambda: ImprintClassifier().fit(X, Y[:9]), r"fit\(X, y\): X and y must have .* rows, not 160 and 9\."),
-    ("tags later", lambda: ImprintClassifier().fit(X, Y[:, 0]).partial_fit(X, Y), r"one label per row, and y has tags"),
-    ("columns", lambda: ImprintClassifier().fit(X, Y).partial_fit(X, Y[:, :3]), r"y has 3 columns; the model has 4"),
-    ("kinds", lambda: ImprintClassifier().fit(X, Y).partial_fit(X, sets(Y)), r"must be all texts"),
-    ("unknown", lambda: ImprintClassifier().fit(X, sets(Y)).forget("jo"), r"Unknown label 'jo'\. Did you mean 'joy'"),
-    ("last", lambda: ImprintClassifier().fit(X, [{"a"}] * len(X)).forget("a"), r"forget\('a'\): no row has another"),
+    (
+        "max",
+        lambda: ImprintClassifier(aggregator="max").fit(X, Y),
+        r"max: it predicts one class; for tags, use",
+    ),
+    (
+        "norms",
+        lambda: ImprintClassifier(norm_pre="none").fit(X, Y),
+        r"tags need norm_pre and norm_inf to be equal",
+    ),
+    (
+        "class_weight",
+        lambda: ImprintClassifier(class_weight="balanced").fit(X, Y),
+        r"class_weight is not available",
+    ),
+    (
+        "rows",
+        lambda: ImprintClassifier().fit(X, Y[:9]),
+        r"fit\(X, y\): X and y must have .* rows, not 160 and 9\.",
+    ),
+    (
+        "tags later",
+        lambda: ImprintClassifier().fit(X, Y[:, 0]).partial_fit(X, Y),
+        r"one label per row, and y has tags",
+    ),
+    (
+        "columns",
+        lambda: ImprintClassifier().fit(X, Y).partial_fit(X, Y[:, :3]),
+        r"y has 3 columns; the model has 4",
+    ),
+    (
+        "kinds",
+        lambda: ImprintClassifier().fit(X, Y).partial_fit(X, sets(Y)),
+        r"must be all texts",
+    ),
+    (
+        "unknown",
+        lambda: ImprintClassifier().fit(X, sets(Y)).forget("jo"),
+        r"Unknown label 'jo'\. Did you mean 'joy'",
+    ),
+    (
+        "last",
+        lambda: ImprintClassifier().fit(X, [{"a"}] * len(X)).forget("a"),
+        r"forget\('a'\): no row has another",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+@pytest.mark.parametrize(
+    ("call", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
+)
 def test_refusals_in_one_sentence(call, message):
     with pytest.raises(ParameterError, match=message):
         call()
@@ -241,11 +353,19 @@ def test_figures_are_those_of_scikit_learn():
 
 def test_thresholds_reach_the_largest_f1():
     rng = np.random.default_rng(1)
-    S, truth, weight = rng.integers(0, 8, size=(40, 3)) / 8, rng.integers(0, 2, size=(40, 3)), np.ones(40)
+    S, truth, weight = (
+        rng.integers(0, 8, size=(40, 3)) / 8,
+        rng.integers(0, 2, size=(40, 3)),
+        np.ones(40),
+    )
     limit = truth.sum(axis=0)
     best = tags.best_thresholds(S, truth, weight, limit)
     for c in range(3):  # where the probabilities are 0 and 1, the expected F1 is the F1
-        allowed = [t for t in np.unique(S) if (S[:, c] >= t).sum() <= tags.MAX_PREDICTED_RATIO * limit[c]]
+        allowed = [
+            t
+            for t in np.unique(S)
+            if (S[:, c] >= t).sum() <= tags.MAX_PREDICTED_RATIO * limit[c]
+        ]
         every = [tags.f1_scores(S[:, [c]] >= t, truth[:, [c]])[0] for t in allowed]
         assert tags.f1_scores(S[:, [c]] >= best[c], truth[:, [c]])[0] == max(every)
 
@@ -254,14 +374,20 @@ def test_exported_models_agree_with_the_library(model, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     export(model, tmp_path / "m.onnx", "onnx")
-    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    scores, P, known = session.run(["scores", "probabilities", "known"], {"embeddings": Q})
+    session = runtime.InferenceSession(
+        tmp_path / "m.onnx", providers=["CPUExecutionProvider"]
+    )
+    scores, P, known = session.run(
+        ["scores", "probabilities", "known"], {"embeddings": Q}
+    )
     assert np.allclose(scores, model.decision_function(Q), atol=1e-5)
     assert np.allclose(P, model.predict_proba(Q), atol=1e-4)
     assert np.allclose(known, model.known(Q), atol=0.02)
     about = json.loads(session.get_modelmeta().custom_metadata_map["imprint.export"])
     assert about["classes"] == LABELS.tolist()
-    assert ((scores >= np.array(about["tags"]["thresholds"])) == model.predict(Q)).mean() > 0.999
+    assert (
+        (scores >= np.array(about["tags"]["thresholds"])) == model.predict(Q)
+    ).mean() > 0.999
     export(model, tmp_path / "m.npz", "numpy")
     with np.load(tmp_path / "m.npz") as arrays:
         unit = Q / np.linalg.norm(Q, axis=1, keepdims=True)
@@ -273,10 +399,14 @@ def test_exported_models_agree_with_the_library(model, tmp_path):
 
 
 def test_many_rows_are_solved_through_centres(model, monkeypatch):
-    assert model.head_.calibration.thresholds.shape == LABELS.shape  # computed before the limits change
+    assert (
+        model.head_.calibration.thresholds.shape == LABELS.shape
+    )  # computed before the limits change
     monkeypatch.setattr(kernel, "MAX_EXACT_PROXIES", 100)
     monkeypatch.setattr(tags, "MAX_ASSESSED_PROXIES", 120)
-    large = ImprintClassifier(generator="all", aggregator="kernel(noise=0.5, centres=120)").fit(X, sets(Y))
+    large = ImprintClassifier(
+        generator="all", aggregator="kernel(noise=0.5, centres=120)"
+    ).fit(X, sets(Y))
     assert isinstance(large.head_.prepared.system, Nystroem)
     assert np.abs(large.decision_function(Q) - model.decision_function(Q)).mean() < 0.05
     assert (large.predict(Q) == model.predict(Q)).mean() > 0.95

@@ -32,25 +32,42 @@ def test_classes_keep_the_order_given():
     assert names.labels == ("a'b", "c | d")
     assert resolve(str(names)) == names
     assert resolve("classes(-1, 2)").labels == (-1, 2)
-    assert resolve("classes" + str(tuple(f"n{i:08}" for i in range(1000)))).touches([f"n{i:08}" for i in range(1000)])
+    assert resolve("classes" + str(tuple(f"n{i:08}" for i in range(1000)))).touches(
+        [f"n{i:08}" for i in range(1000)]
+    )
 
 
-@pytest.mark.parametrize("text", ["classes()", "classes(1, 'a')", "classes(1, 1)", "classes(1.5)", "classes(True)"])
+@pytest.mark.parametrize(
+    "text",
+    ["classes()", "classes(1, 'a')", "classes(1, 1)", "classes(1.5)", "classes(True)"],
+)
 def test_a_bad_choice_of_classes_is_refused(text):
-    with pytest.raises(ParameterError, match=r"^Classes\(labels=.*\): labels must be one or more different labels"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^Classes\(labels=.*\): labels must be one or more different labels",
+    ):
         resolve(text)
 
 
 def test_a_class_the_data_lack_is_named():
-    with pytest.raises(ParameterError, match=r"classes\(0, 10\): the data have no class 10; they have 0, 1"):
+    with pytest.raises(
+        ParameterError,
+        match=r"classes\(0, 10\): the data have no class 10; they have 0, 1",
+    ):
         resolve("classes(0, 10)").select(DIGITS)
-    with pytest.raises(ParameterError, match=r"classes\('0'\): the data have no class '0'"):
+    with pytest.raises(
+        ParameterError, match=r"classes\('0'\): the data have no class '0'"
+    ):
         resolve("classes('0')").select(DIGITS)
     with pytest.raises(ParameterError, match=r"short: the data have no class 2"):
         resolve("short").select([0, 1])
-    with pytest.raises(ParameterError, match=r"even needs integer labels, not 'a', 'b'"):
+    with pytest.raises(
+        ParameterError, match=r"even needs integer labels, not 'a', 'b'"
+    ):
         resolve("even").select(["b", "a"])
-    with pytest.raises(ParameterError, match=r"odd\.select\(\): none of the classes takes part: 0, 2"):
+    with pytest.raises(
+        ParameterError, match=r"odd\.select\(\): none of the classes takes part: 0, 2"
+    ):
         resolve("odd").select([0, 2])
 
 
@@ -69,7 +86,9 @@ def test_the_draw_is_that_of_the_published_numbers():
     order.shuffle(ids)
     order.shuffle(ids)
     assert resolve("d_in_1(d=10, i=1)").touches(classes) == tuple(ids)
-    assert resolve("d_in_1(d=2, i=1)").mapping(classes) == {ids[10 * j + k]: j for j in range(10) for k in range(2)}
+    assert resolve("d_in_1(d=2, i=1)").mapping(classes) == {
+        ids[10 * j + k]: j for j in range(10) for k in range(2)
+    }
     assert resolve("d_in_1(d=2, i=1, kind='sequential')").mapping(classes) == {
         ids[2 * j + k]: j for j in range(10) for k in range(2)
     }
@@ -89,7 +108,9 @@ def test_d_in_1_for_any_number_of_classes(labels, block, more, i, seed):
     previous = set()
     for d in range(1, block + 1):
         nested = resolve(f"d_in_1(d={d}, {setting})").mapping(classes)
-        sequential = resolve(f"d_in_1(d={d}, {setting}, kind='sequential')").mapping(classes)
+        sequential = resolve(f"d_in_1(d={d}, {setting}, kind='sequential')").mapping(
+            classes
+        )
         for mapping in (nested, sequential):
             assert sorted(mapping.values()) == sorted(list(range(labels)) * d)
         assert previous <= set(nested.items())  # a larger d only adds
@@ -98,15 +119,26 @@ def test_d_in_1_for_any_number_of_classes(labels, block, more, i, seed):
 
 
 def test_d_in_1_refuses_impossible_parameters_and_data():
-    with pytest.raises(ParameterError, match=r"DIn1\(d=11, labels=10, pool=100\): d must be int <= pool / labels = 10"):
+    with pytest.raises(
+        ParameterError,
+        match=r"DIn1\(d=11, labels=10, pool=100\): d must be int <= pool / labels = 10",
+    ):
         resolve("d_in_1(d=11)")
-    with pytest.raises(ParameterError, match=r"d_in_1\(d=2, i=0, kind='nested'\): the data have 10 classes"):
+    with pytest.raises(
+        ParameterError,
+        match=r"d_in_1\(d=2, i=0, kind='nested'\): the data have 10 classes",
+    ):
         resolve("d_in_1(d=2)").select(DIGITS)
-    assert len(resolve("d_in_1(d=2, labels=5, pool=10)").select(DIGITS).rows) == len(DIGITS)
+    assert len(resolve("d_in_1(d=2, labels=5, pool=10)").select(DIGITS).rows) == len(
+        DIGITS
+    )
 
 
 def by_class(selection):
-    return {label: selection.rows[selection.labels == label].tolist() for label in selection.labels.tolist()}
+    return {
+        label: selection.rows[selection.labels == label].tolist()
+        for label in selection.labels.tolist()
+    }
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**40))
@@ -123,14 +155,18 @@ def test_shots_of_a_class_depend_on_nothing_else():
     every = by_class(resolve("shots(n=5)").select(DIGITS, 7))
     kept = np.flatnonzero(np.isin(DIGITS, (2, 8)))
     alone = by_class(resolve("shots(n=5)").select(DIGITS[kept], 7))
-    assert {label: kept[rows].tolist() for label, rows in alone.items()} == {c: every[c] for c in (2, 8)}
+    assert {label: kept[rows].tolist() for label, rows in alone.items()} == {
+        c: every[c] for c in (2, 8)
+    }
     renamed = by_class(resolve("shots(n=5)").select(DIGITS + 1, 7))
     assert renamed[3] != every[2]
     assert by_class(resolve("shots(n=5)").select(DIGITS, 8)) != every
 
 
 def test_shots_are_drawn_evenly():
-    draws = np.concatenate([resolve("shots(n=2)").select([0] * 10, seed).rows for seed in range(2000)])
+    draws = np.concatenate(
+        [resolve("shots(n=2)").select([0] * 10, seed).rows for seed in range(2000)]
+    )
     counts = np.bincount(draws, minlength=10)
     assert abs(counts - 400).max() < 100  # five standard deviations and a half
 
@@ -158,7 +194,11 @@ def test_shots_after_a_merge_count_the_new_labels():
 
 def test_chains_join():
     even, shots = resolve("even"), resolve("shots(n=2)")
-    assert (resolve("all") | even) | shots == resolve("all") | (even | shots) == resolve("all | even | shots(n=2)")
+    assert (
+        (resolve("all") | even) | shots
+        == resolve("all") | (even | shots)
+        == resolve("all | even | shots(n=2)")
+    )
     assert str((even | shots).queries()) == "even"
     assert str(resolve("shots(n=9) | shots(n=2)").queries()) == "all"
     assert str(resolve("all | even | shots(n=2)").queries()) == "all | even"

@@ -1,9 +1,16 @@
-"""CLIP and SigLIP models of Hugging Face transformers: a name on the hub or a folder."""
+"""CLIP and SigLIP models of Hugging Face transformers: a name on the hub or a
+folder.
+"""
 
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
+from imprint.backbones.backbone import (
+    TorchBackbone,
+    creating,
+    import_extra,
+    state_digest,
+)
 from imprint.backbones.preprocess import FILTERS, Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
@@ -12,23 +19,38 @@ VERSION = 1
 
 
 def load(source: str, device: str, threads: int | None) -> TorchBackbone:
-    """Open the model, its tokeniser and its preprocessing; transformers fetches them into its own cache."""
+    """Open the model, its tokeniser and its preprocessing; transformers fetches them
+    into its own cache.
+    """
     spec = f"clip:{source}"
     package = import_extra("transformers", "clip", spec)
     with creating(spec, device, "write clip:FOLDER with a model saved there"):
         model = package.AutoModel.from_pretrained(source)
         tokenizer = package.AutoTokenizer.from_pretrained(source)
         rule = package.AutoImageProcessor.from_pretrained(source).to_dict()
-    if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
-        raise ParameterError(f"{spec} is a {type(model).__name__}, without a tower for pictures and one for texts.")
+    if not hasattr(model, "get_image_features") or not hasattr(
+        model, "get_text_features"
+    ):
+        raise ParameterError(
+            f"{spec} is a {type(model).__name__}, without a tower for pictures and one"
+            " for texts."
+        )
     length = model.config.text_config.max_position_embeddings
 
     def embed_pictures(pictures: Any) -> Any:
         return _pooled(model.get_image_features(pixel_values=pictures))
 
     def embed_texts(texts: list[str]) -> Any:
-        """Texts are padded to the longest length, as SigLIP was trained; to CLIP it makes no difference."""
-        tokens = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt")
+        """Texts are padded to the longest length, as SigLIP was trained; to CLIP it
+        makes no difference.
+        """
+        tokens = tokenizer(
+            texts,
+            padding="max_length",
+            truncation=True,
+            max_length=length,
+            return_tensors="pt",
+        )
         return _pooled(model.get_text_features(**tokens.to(model.device)))
 
     record = Record(
@@ -39,7 +61,9 @@ def load(source: str, device: str, threads: int | None) -> TorchBackbone:
         source=source if Path(source).is_dir() else f"https://huggingface.co/{source}",
     )
     identity = f"{state_digest(model)}\n{sorted(tokenizer.get_vocab().items())!r}"
-    return TorchBackbone(record, model, identity, VERSION, device, threads, embed_pictures, embed_texts)
+    return TorchBackbone(
+        record, model, identity, VERSION, device, threads, embed_pictures, embed_texts
+    )
 
 
 def _pooled(output: Any) -> Any:
@@ -49,8 +73,23 @@ def _pooled(output: Any) -> Any:
 
 def _preprocess(spec: str, rule: dict[str, Any]) -> Preprocess:
     crop = rule["crop_size"] if rule.get("do_center_crop") else rule["size"]
-    size, shortest = [crop.get("height"), crop.get("width")], rule["size"].get("shortest_edge")
-    if None in size or (shortest is None and crop != rule["size"]) or not rule.get("do_normalize", True):
-        raise ParameterError(f"{spec} needs {rule['size']} cropped to {crop}, which is not supported.")
-    scale = {"divide": 1 / rule["rescale_factor"], "mean": rule["image_mean"], "std": rule["image_std"]}
-    return Preprocess.planes(size=size, resize=shortest, filter=FILTERS[int(rule["resample"])], **scale)
+    size, shortest = (
+        [crop.get("height"), crop.get("width")],
+        rule["size"].get("shortest_edge"),
+    )
+    if (
+        None in size
+        or (shortest is None and crop != rule["size"])
+        or not rule.get("do_normalize", True)
+    ):
+        raise ParameterError(
+            f"{spec} needs {rule['size']} cropped to {crop}, which is not supported."
+        )
+    scale = {
+        "divide": 1 / rule["rescale_factor"],
+        "mean": rule["image_mean"],
+        "std": rule["image_std"],
+    }
+    return Preprocess.planes(
+        size=size, resize=shortest, filter=FILTERS[int(rule["resample"])], **scale
+    )

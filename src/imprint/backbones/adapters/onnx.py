@@ -14,21 +14,30 @@ from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, first_line, unknown
 
 VERSION = 1
-PASS_VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor
-NO_FOLDER = f"{os.devnull}/external-data"  # where ONNX Runtime looks for weights outside the file; it cannot exist
+# input values per pass of the network; more do not fit into the caches of a processor
+PASS_VALUES = 2**20
+# where ONNX Runtime looks for weights outside the file; it cannot exist
+NO_FOLDER = f"{os.devnull}/external-data"
 
 
 class OnnxBackbone(PictureBackbone):
-    """A network with one input, of which one output is the embedding; the batch is the first axis."""
+    """A network with one input, of which one output is the embedding; the batch is the
+    first axis.
+    """
 
     def __init__(self, record: Record, device: str, threads: int | None):
         content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device = device
         self._session = session(record.name, content, device, threads)
-        inputs, outputs = self._session.get_inputs(), [o.name for o in self._session.get_outputs()]
+        inputs, outputs = (
+            self._session.get_inputs(),
+            [o.name for o in self._session.get_outputs()],
+        )
         if len(inputs) != 1:
-            raise ParameterError(f"{record.name} has {len(inputs)} inputs; a backbone must have one.")
+            raise ParameterError(
+                f"{record.name} has {len(inputs)} inputs; a backbone must have one."
+            )
         _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
         values = math.prod(self.preprocess.size) * self.preprocess.channels
@@ -39,19 +48,37 @@ class OnnxBackbone(PictureBackbone):
 
     def _forward(self, batch: Array) -> Array:
         step = self.slice_rows or len(batch)
-        parts = (np.ascontiguousarray(batch[i : i + step]) for i in range(0, len(batch), step))
+        parts = (
+            np.ascontiguousarray(batch[i : i + step])
+            for i in range(0, len(batch), step)
+        )
         inputs = ({self._input: self.preprocess.arrange(part)} for part in parts)
         return np.concatenate([self._session.run([self._layer], x)[0] for x in inputs])
 
 
 def _check_input(name: str, node: Any, rule: Preprocess) -> None:
     """Refuse a record whose input type or size is not that of the network."""
-    shape = (*rule.size, rule.channels) if rule.layout == "NHWC" else (rule.channels, *rule.size)
+    shape = (
+        (*rule.size, rule.channels)
+        if rule.layout == "NHWC"
+        else (rule.channels, *rule.size)
+    )
     tensor = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}[rule.dtype]
-    fixed_sizes = [(actual, size) for actual, size in zip(node.shape[1:], shape) if isinstance(actual, int)]
-    if node.type != tensor or len(node.shape) != 4 or any(actual != size for actual, size in fixed_sizes):
+    fixed_sizes = [
+        (actual, size)
+        for actual, size in zip(node.shape[1:], shape)
+        if isinstance(actual, int)
+    ]
+    if (
+        node.type != tensor
+        or len(node.shape) != 4
+        or any(actual != size for actual, size in fixed_sizes)
+    ):
         stated = f"{tensor} {['n', *shape]}"
-        raise ParameterError(f"The record of {name} feeds it {stated}, but its input is {node.type} {node.shape}.")
+        raise ParameterError(
+            f"The record of {name} feeds it {stated}, but its input is {node.type}"
+            f" {node.shape}."
+        )
 
 
 def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
@@ -64,18 +91,32 @@ def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
     options.intra_op_num_threads = thread_count(threads)
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", NO_FOLDER)
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", NO_FOLDER
+    )
     try:
-        return ort.InferenceSession(content, options, providers=_providers(ort, name, device))
-    except (failures.InvalidProtobuf, failures.InvalidGraph, failures.Fail, failures.InvalidArgument) as e:
+        return ort.InferenceSession(
+            content, options, providers=_providers(ort, name, device)
+        )
+    except (
+        failures.InvalidProtobuf,
+        failures.InvalidGraph,
+        failures.Fail,
+        failures.InvalidArgument,
+    ) as e:
         if re.search("external (data|tensor)|external-data", str(e), re.IGNORECASE):
             raise FileError(
-                f"{name} keeps its weights in another file (external data), which its fingerprint would not cover: "
-                "save the model as one file, such as by onnx.save(onnx.load(FILE), NEW_FILE)."
+                f"{name} keeps its weights in another file (external data), which its"
+                " fingerprint would not cover: save the model as one file, such as by"
+                " onnx.save(onnx.load(FILE), NEW_FILE)."
             ) from None
-        raise FileError(f"{name} is not a model ONNX Runtime can run: {first_line(e)}.") from None
+        raise FileError(
+            f"{name} is not a model ONNX Runtime can run: {first_line(e)}."
+        ) from None
     except (failures.NotImplemented, failures.RuntimeException) as e:
-        raise FileError(f"{name} needs more than this ONNX Runtime has: {first_line(e)}.") from None
+        raise FileError(
+            f"{name} needs more than this ONNX Runtime has: {first_line(e)}."
+        ) from None
 
 
 def _providers(ort: Any, name: str, device: str) -> list[Any]:
@@ -87,7 +128,10 @@ def _providers(ort: Any, name: str, device: str) -> list[Any]:
             f"load({name!r}, device={device!r}): this ONNX Runtime runs on 'cpu' only; "
             "'cuda' needs the package onnxruntime-gpu instead of onnxruntime."
         )
-    return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]
+    return [
+        ("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}),
+        "CPUExecutionProvider",
+    ]
 
 
 load = OnnxBackbone

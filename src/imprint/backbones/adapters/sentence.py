@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import Backbone, creating, import_extra, state_digest, torch_module
+from imprint.backbones.backbone import (
+    Backbone,
+    creating,
+    import_extra,
+    state_digest,
+    torch_module,
+)
 from imprint.backbones.record import Record
 from imprint.core.arrays import Array
 
@@ -16,14 +22,23 @@ class SentenceBackbone(Backbone):
 
     def __init__(self, record: Record, model: Any, device: str, threads: int | None):
         vocabulary = sorted(model.tokenizer.get_vocab().items())
-        identity = [state_digest(model), repr(model), repr(model.max_seq_length), repr(vocabulary)]
+        identity = [
+            state_digest(model),
+            repr(model),
+            repr(model.max_seq_length),
+            repr(vocabulary),
+        ]
         super().__init__(record, "\n".join(identity), VERSION)
         self.device, self._model = device, model.eval()
         if threads is not None and device == "cpu":
             torch_module().set_num_threads(threads)
 
     def _forward(self, batch: Sequence[str]) -> Array:
-        options = {"convert_to_numpy": True, "show_progress_bar": False, "device": self.device}
+        options = {
+            "convert_to_numpy": True,
+            "show_progress_bar": False,
+            "device": self.device,
+        }
         return self._model.encode(list(batch), batch_size=len(batch), **options)
 
 
@@ -33,7 +48,10 @@ def load(source: str, device: str, threads: int | None) -> SentenceBackbone:
     package = import_extra("sentence_transformers", "sentence", spec)
     with creating(spec, device, "write sentence:FOLDER with a model saved there"):
         model = package.SentenceTransformer(source, device=device)
-    dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    dimension = (
+        getattr(model, "get_embedding_dimension", None)
+        or model.get_sentence_embedding_dimension
+    )
     record = Record(
         name=spec,
         adapter="sentence",

@@ -1,4 +1,6 @@
-"""Networks of sound in TFLite files, through LiteRT: samples in, one embedding per recording."""
+"""Networks of sound in TFLite files, through LiteRT: samples in, one embedding per
+recording.
+"""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +31,8 @@ class SoundBackbone(Backbone):
     def prepare(self, item: Array | tuple[Array, int]) -> tuple[Array, ...]:
         """A recording as frames of the network's length.
 
-        A remainder shorter than half a frame is left out; a longer one, or a short recording, is padded with silence.
+        A remainder shorter than half a frame is left out; a longer one, or a short
+        recording, is padded with silence.
         """
         sound = resampled(*super().prepare(item))
         size = self._samples * max(1, math.floor(len(sound) / self._samples + 0.5))
@@ -38,19 +41,31 @@ class SoundBackbone(Backbone):
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
         run = self._interpreter.run
-        return np.stack([np.mean([run(frame).reshape(-1) for frame in frames], axis=0) for frames in batch])
+        return np.stack(
+            [
+                np.mean([run(frame).reshape(-1) for frame in frames], axis=0)
+                for frames in batch
+            ]
+        )
 
 
 def resampled(samples: Array, rate: int) -> Array:
-    """The same sound at 16,000 samples a second; frequencies that either rate cannot carry are filtered out."""
+    """The same sound at 16,000 samples a second; frequencies that either rate cannot
+    carry are filtered out.
+    """
     if rate == SAMPLE_RATE:
         return samples
     if not MIN_RATE <= rate <= MAX_RATE:
-        raise UnreadableInput("a sound", f"{rate:,} samples a second; the rate must be {MIN_RATE:,} to {MAX_RATE:,}")
+        raise UnreadableInput(
+            "a sound",
+            f"{rate:,} samples a second; the rate must be {MIN_RATE:,} to {MAX_RATE:,}",
+        )
     from scipy.signal import resample_poly
 
     divisor = math.gcd(rate, SAMPLE_RATE)
-    return resample_poly(samples.astype(np.float64), SAMPLE_RATE // divisor, rate // divisor).astype(np.float32)
+    return resample_poly(
+        samples.astype(np.float64), SAMPLE_RATE // divisor, rate // divisor
+    ).astype(np.float32)
 
 
 load = SoundBackbone

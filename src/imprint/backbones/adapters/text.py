@@ -18,8 +18,8 @@ PASS_TEXTS = 8  # texts of one length per pass of the network; more is not faste
 class SentenceEncoder(Backbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
-    Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
-    depend on the other texts in its batch.
+    Only texts of the same number of tokens share a batch, so nothing is padded and a
+    text's embedding does not depend on the other texts in its batch.
     """
 
     def __init__(self, record: Record, device: str, threads: int | None):
@@ -31,7 +31,9 @@ class SentenceEncoder(Backbone):
         self._session = session(record.name, content, device, 1)
         tokenizer = self._session.get_modelmeta().custom_metadata_map.get("tokenizer")
         if tokenizer is None or record.tokens is None:
-            raise FileError(f"{record.name} needs a tokeniser in its file and tokens in its record.")
+            raise FileError(
+                f"{record.name} needs a tokeniser in its file and tokens in its record."
+            )
         self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(record.tokens)
@@ -39,22 +41,40 @@ class SentenceEncoder(Backbone):
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
         lengths = np.array([len(ids) for ids in tokens])
-        groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]  # the longest first
+        # the longest first
+        groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
         out = np.empty((len(tokens), self.width), np.float32)
 
         def fill(rows: Array) -> None:
             out[rows] = self._run(np.array([tokens[row] for row in rows], np.int64))
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(fill, (g[i : i + PASS_TEXTS] for g in groups for i in range(0, len(g), PASS_TEXTS))))
+            list(
+                pool.map(
+                    fill,
+                    (
+                        g[i : i + PASS_TEXTS]
+                        for g in groups
+                        for i in range(0, len(g), PASS_TEXTS)
+                    ),
+                )
+            )
         return out
 
     def _run(self, ids: Array) -> Array:
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        return self._session.run([self.record.layer], inputs)[0].mean(1)  # over the tokens
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        # over the tokens
+        return self._session.run([self.record.layer], inputs)[0].mean(1)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
+        return sum(
+            bool(encoding.overflowing)
+            for encoding in self._tokenizer.encode_batch(list(texts))
+        )
 
 
 load = SentenceEncoder

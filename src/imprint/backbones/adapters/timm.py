@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, creating, import_extra, state_digest
+from imprint.backbones.backbone import (
+    TorchBackbone,
+    creating,
+    import_extra,
+    state_digest,
+)
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError, unknown
@@ -10,13 +15,19 @@ from imprint.core.errors import ParameterError, unknown
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None, *, pretrained: bool = True) -> TorchBackbone:
-    """Create the model without its classifier; timm fetches the weights into its own cache."""
+def load(
+    source: str, device: str, threads: int | None, *, pretrained: bool = True
+) -> TorchBackbone:
+    """Create the model without its classifier; timm fetches the weights into its own
+    cache.
+    """
     spec = f"timm:{source}"
     timm = import_extra("timm", "timm", spec)
     if not timm.is_model(source):
         raise unknown("timm model", source, timm.list_models())
-    with creating(spec, device, "its weights must be in Hugging Face's cache (HF_HOME)"):
+    with creating(
+        spec, device, "its weights must be in Hugging Face's cache (HF_HOME)"
+    ):
         module = timm.create_model(source, pretrained=pretrained, num_classes=0)
     config = module.pretrained_cfg
     hub = config.get("hf_hub_id")
@@ -24,7 +35,10 @@ def load(source: str, device: str, threads: int | None, *, pretrained: bool = Tr
         name=spec,
         adapter="timm",
         width=int(getattr(module, "head_hidden_size", module.num_features)),
-        preprocess=_preprocess(spec, import_extra("timm.data", "timm", spec).resolve_model_data_config(module)),
+        preprocess=_preprocess(
+            spec,
+            import_extra("timm.data", "timm", spec).resolve_model_data_config(module),
+        ),
         source=f"https://huggingface.co/{hub}" if hub else config.get("url") or None,
         licence=config.get("license"),
         pretraining=config.get("tag"),
@@ -38,7 +52,12 @@ def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
     resize = int(height / cfg["crop_pct"])
     fits = mode == "center" or (mode == "squash" and resize == height)
     if channels not in (1, 3) or height != width or not fits:
-        raise ParameterError(f"{spec} takes {cfg['input_size']} by '{mode}' from {resize}, which is not supported.")
+        raise ParameterError(
+            f"{spec} takes {cfg['input_size']} by '{mode}' from {resize}, which is not"
+            " supported."
+        )
     scale = {"filter": cfg["interpolation"], "mean": cfg["mean"], "std": cfg["std"]}
     colour = "rgb" if channels == 3 else "grey"
-    return Preprocess.planes(size=height, resize=None if mode == "squash" else resize, colour=colour, **scale)
+    return Preprocess.planes(
+        size=height, resize=None if mode == "squash" else resize, colour=colour, **scale
+    )

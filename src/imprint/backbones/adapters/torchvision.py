@@ -1,4 +1,6 @@
-"""Networks of torchvision with its IMAGENET1K_V1 weights: the four of the paper, and any other by its name there."""
+"""Networks of torchvision with its IMAGENET1K_V1 weights: the four of the paper, and
+any other by its name there.
+"""
 
 import os
 import pickle
@@ -7,18 +9,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, import_extra, torch_module
+from imprint.backbones.backbone import (
+    TorchBackbone,
+    check_device,
+    import_extra,
+    torch_module,
+)
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, location, verified_sha256
 from imprint.core.errors import FileError, ParameterError, first_line, unknown
 
 VERSION = 2
 PREFIX = "torchvision:"
-TRANSFORMING_NETWORKS = ("googlenet", "inception_v3")  # they scale their input, but only with published weights
+# they scale their input, but only with published weights
+TRANSFORMING_NETWORKS = ("googlenet", "inception_v3")
 
 
 def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
-    """Build the network, read its weights from torch's cache (downloaded where missing) and drop the classifier."""
+    """Build the network, read its weights from torch's cache (downloaded where missing)
+    and drop the classifier.
+    """
     record = source if isinstance(source, Record) else describe(source)
     network, path = architecture(record.name), location(record)
     check_device(record.name, device)
@@ -30,11 +40,15 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
     except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
         raise FileError(f"{path} is not a file of weights: {first_line(e)}.") from None
     network.load_state_dict(state, assign=True)
-    return TorchBackbone(record, without_classifier(network), weights, VERSION, device, threads)
+    return TorchBackbone(
+        record, without_classifier(network), weights, VERSION, device, threads
+    )
 
 
 def describe(name: str) -> Record:
-    """The record of a network without one here, from the metadata of torchvision's weights."""
+    """The record of a network without one here, from the metadata of torchvision's
+    weights.
+    """
     spec = PREFIX + name
     models = import_extra("torchvision.models", "torch", spec)
     names = models.list_models(module=models)
@@ -42,9 +56,13 @@ def describe(name: str) -> Record:
         raise unknown("torchvision model", name, names)
     weights = getattr(models.get_model_weights(name), "IMAGENET1K_V1", None)
     if weights is None:
-        raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")
+        raise ParameterError(
+            f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it."
+        )
     if name in TRANSFORMING_NETWORKS:
-        raise ParameterError(f"load({spec!r}): it transforms its input itself, which is not supported.")
+        raise ParameterError(
+            f"load({spec!r}): it transforms its input itself, which is not supported."
+        )
     rule, network = weights.transforms(), architecture(spec)
     file = weights.url.rsplit("/", 1)[-1]
     scale = {"filter": rule.interpolation.value, "mean": rule.mean, "std": rule.std}
@@ -53,42 +71,62 @@ def describe(name: str) -> Record:
         name=spec,
         adapter="torchvision",
         width=network.get_submodule(_classifier(spec, network)).in_features,
-        preprocess=Preprocess.planes(size=rule.crop_size[0], resize=rule.resize_size[0], **scale),
+        preprocess=Preprocess.planes(
+            size=rule.crop_size[0], resize=rule.resize_size[0], **scale
+        ),
         file=file,
         source=weights.url,
         sha256=digits and digits[1],
-        licence="BSD-3-Clause (torchvision); the pre-training pictures have ImageNet's terms",
+        licence=(
+            "BSD-3-Clause (torchvision); the pre-training pictures have ImageNet's"
+            " terms"
+        ),
         pretraining="ImageNet-1K (ILSVRC 2012), torchvision IMAGENET1K_V1",
         top1=weights.meta["_metrics"]["ImageNet-1K"]["acc@1"],
     )
 
 
 def architecture(name: str) -> Any:
-    """The network with its classifier, on torch's meta device: its parameters have no memory yet."""
-    torch, models = import_extra("torch", "torch", name), import_extra("torchvision.models", "torch", name)
+    """The network with its classifier, on torch's meta device: its parameters have no
+    memory yet.
+    """
+    torch, models = (
+        import_extra("torch", "torch", name),
+        import_extra("torchvision.models", "torch", name),
+    )
     with torch.device("meta"):
         return models.get_model(name.removeprefix(PREFIX), weights=None)
 
 
 def without_classifier(network: Any) -> Any:
     """The network without its last layer."""
-    network.set_submodule(_classifier(type(network).__name__, network), torch_module().nn.Identity())
+    network.set_submodule(
+        _classifier(type(network).__name__, network), torch_module().nn.Identity()
+    )
     return network
 
 
 def _classifier(spec: str, network: Any) -> str:
     """The name of the last layer, which must be linear."""
-    layers = [(name, layer) for name, layer in network.named_modules() if getattr(layer, "weight", None) is not None]
+    layers = [
+        (name, layer)
+        for name, layer in network.named_modules()
+        if getattr(layer, "weight", None) is not None
+    ]
     name, last = layers[-1]
     if not isinstance(last, torch_module().nn.Linear):
-        raise ParameterError(f"load({spec!r}): its last layer is not linear, so it has no embedding.")
+        raise ParameterError(
+            f"load({spec!r}): its last layer is not linear, so it has no embedding."
+        )
     return str(name)
 
 
 def _download(url: str, path: Path, sha256: str | None) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch_module().hub.download_url_to_file(url, os.fspath(path), sha256, progress=sys.stderr.isatty())
+        torch_module().hub.download_url_to_file(
+            url, os.fspath(path), sha256, progress=sys.stderr.isatty()
+        )
     except (OSError, RuntimeError) as e:
         advice = f"download it elsewhere and put it at {path}"
         raise FileError(f"Cannot download {url} ({first_line(e)}): {advice}.") from None

@@ -1,7 +1,8 @@
 """Add classes, or more inputs of known classes, to a model.
 
-Other classes do not change. The file is replaced at the end; after an interruption it is unchanged. If two commands
-change one model, the second waits for the first, and the model has both changes.
+Other classes do not change. The file is replaced at the end; after an interruption it
+is unchanged. If two commands change one model, the second waits for the first, and the
+model has both changes.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Write the model card of a model.
 
-It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter that
-the Hugging Face hub reads.
+It states data, classes, expected accuracy, backbone, licence, use and limits. The
+Markdown has the front matter that the Hugging Face hub reads.
 """
 
 from pathlib import Path
@@ -14,12 +14,18 @@ from imprint.imprinter import Imprinter
 
 def command(
     file: Path = options.MODEL,
-    output: Path | None = options.output("Write the Markdown here, such as README.md.", None),
+    output: Path | None = options.output(
+        "Write the Markdown here, such as README.md.", None
+    ),
     json: bool = options.JSON,
     backbone: str | None = options.MOVED_BACKBONE,
 ) -> None:
     if output is not None:
-        files.check_writable(output, lambda path: HEADING in path.read_text("utf-8", "replace"), "is not a model card")
+        files.check_writable(
+            output,
+            lambda path: HEADING in path.read_text("utf-8", "replace"),
+            "is not a model card",
+        )
     card = Imprinter.load(file, backbone=backbone).card()
     if output is not None:
         with atomic_write(output) as f:

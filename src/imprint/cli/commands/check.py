@@ -1,7 +1,7 @@
 """Find problems in labelled data.
 
-Lists labels to check, duplicates, outliers and unreadable inputs. The train and test splits of the data are checked
-together. The exit code is 1 if an input is unreadable.
+Lists labels to check, duplicates, outliers and unreadable inputs. The train and test
+splits of the data are checked together. The exit code is 1 if an input is unreadable.
 """
 
 from collections.abc import Sequence
@@ -30,18 +30,25 @@ def command(
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
         models.choose_backbone(model, splits[0].kind)
-        parts = [f"{part}: {split.found}" for part, split in zip(splits[0].parts, splits)]
+        parts = [
+            f"{part}: {split.found}" for part, split in zip(splits[0].parts, splits)
+        ]
         terminal.note(f"{'; '.join(parts) if len(splits) > 1 else splits[0].found}.")
         rows = gather(model, splits, bars.embedding(), root=data)
     result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     terminal.emit(result.as_json()) if json else _show(result, rows)
     if page is not None:
-        models.write_page(page, inspection_page(f"Check of {Path(data).absolute().name}", result, rows))
+        models.write_page(
+            page,
+            inspection_page(f"Check of {Path(data).absolute().name}", result, rows),
+        )
     return 1 if rows.skipped else 0
 
 
 def _show(result: Inspection, rows: LabelledRows) -> None:
-    if not (result.mislabelled or result.duplicates or result.outliers or result.unreadable):
+    if not (
+        result.mislabelled or result.duplicates or result.outliers or result.unreadable
+    ):
         terminal.write(f"No problems found in {terminal.count(len(rows.y), 'row')}.\n")
     label_of = dict(zip(rows.paths, rows.y.tolist()))
     suspects = [
@@ -50,15 +57,36 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
     ]
     copies = []
     for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
-        show_label = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
-        copies += [[rows.caption(path), show_label(label_of[path]), number] for path in group[:MAX_LISTED]]
-    differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
-    outliers = [[rows.caption(path), label_of[path]] for path in result.outliers[:MAX_LISTED]]
-    unreadable = [[rows.relative(item["path"]), item["reason"]] for item in result.unreadable[:MAX_LISTED]]
+        # labels that contradict each other
+        show_label = terminal.marked if number <= result.conflicts else str
+        copies += [
+            [rows.caption(path), show_label(label_of[path]), number]
+            for path in group[:MAX_LISTED]
+        ]
+    differing = (
+        f", {result.conflicts:,} with different labels" if result.conflicts else ""
+    )
+    outliers = [
+        [rows.caption(path), label_of[path]] for path in result.outliers[:MAX_LISTED]
+    ]
+    unreadable = [
+        [rows.relative(item["path"]), item["reason"]]
+        for item in result.unreadable[:MAX_LISTED]
+    ]
     suspect_columns = ["label", "suggested", "score"]
     tables: list[tuple[str, Sequence[object], list[str], list[list[Any]]]] = [
-        ("Labels to check: {:,}, the highest score first", result.mislabelled, suspect_columns, suspects),
-        (f"Groups of duplicates: {{:,}}{differing}", result.duplicates, ["label", "group"], copies),
+        (
+            "Labels to check: {:,}, the highest score first",
+            result.mislabelled,
+            suspect_columns,
+            suspects,
+        ),
+        (
+            f"Groups of duplicates: {{:,}}{differing}",
+            result.duplicates,
+            ["label", "group"],
+            copies,
+        ),
         ("Outliers: {:,}", result.outliers, ["label"], outliers),
         ("Unreadable inputs: {:,}", result.unreadable, ["reason"], unreadable),
     ]
@@ -66,4 +94,9 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
         if problems:
             listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
             terminal.heading(title.format(len(problems)) + listed)
-            terminal.table(["name", *columns], lines, right=["score", "group"], names=not rows.kind.typed)
+            terminal.table(
+                ["name", *columns],
+                lines,
+                right=["score", "group"],
+                names=not rows.kind.typed,
+            )

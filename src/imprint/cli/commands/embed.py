@@ -1,9 +1,11 @@
 """Write the embeddings of a data set to a .npz file.
 
-It holds `train`, `train_labels` and `train_names`, and the same for `test` if there is a test split. Unreadable inputs
-are named and left out. After an interruption, the same command resumes. It replaces only its own files.
+It holds `train`, `train_labels` and `train_names`, and the same for `test` if there is
+a test split. Unreadable inputs are named and left out. After an interruption, the same
+command resumes. It replaces only its own files.
 
-With --engine ray, the nodes of a cluster compute the batches, each on one core, or on --threads cores.
+With --engine ray, the nodes of a cluster compute the batches, each on one core, or on
+--threads cores.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,9 @@ from imprint.evaluation.labelled_rows import all_splits
 from imprint.imprinter import Embedded
 from imprint.imprinter.embedder import BackboneEmbedder
 
-ARRAYS = {f"{split}{ending}" for split in SPLITS for ending in ("", "_labels", "_names")}
+ARRAYS = {
+    f"{split}{ending}" for split in SPLITS for ending in ("", "_labels", "_names")
+}
 
 
 def command(
@@ -41,15 +45,22 @@ def command(
         raise FileError(f"Cannot write {output}: its name must end in .npz.")
     files.check_home(advice="")
     check_engine(engine)
-    cores = (network.threads or 1) if engine == "ray" else network.threads  # Ray starts one process per core of a node
+    # Ray starts one process per core of a node
+    cores = (network.threads or 1) if engine == "ray" else network.threads
     embedder = BackboneEmbedder(network.backbone, True, network.device, cores)
     arrays: dict[str, Any] = {}
     skipped: list[Skipped] = []
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
         for name, split in zip(SPLITS, splits):
-            rows = embed_split(embedder, split, bars.embedding(f"Embedding {name}"), engine)
-            arrays |= {name: np.asarray(rows.X), f"{name}_labels": rows.y, f"{name}_names": np.array(list(rows.names))}
+            rows = embed_split(
+                embedder, split, bars.embedding(f"Embedding {name}"), engine
+            )
+            arrays |= {
+                name: np.asarray(rows.X),
+                f"{name}_labels": rows.y,
+                f"{name}_names": np.array(list(rows.names)),
+            }
             skipped += rows.skipped
     with atomic_write(output) as f:
         np.savez(f, allow_pickle=False, **arrays)
@@ -59,7 +70,9 @@ def command(
         terminal.emit({"file": str(output), "width": width, "rows": sizes})
     else:
         counts = " and ".join(f"{size:,} {name}" for name, size in sizes.items())
-        terminal.note(f"{output}: {counts} rows of {width} numbers, {terminal.file_size(output)}.")
+        terminal.note(
+            f"{output}: {counts} rows of {width} numbers, {terminal.file_size(output)}."
+        )
     return terminal.report_skipped(skipped)
 
 
@@ -70,13 +83,21 @@ def _is_pack(path: Path) -> bool:
 
 
 def embed_split(
-    embedder: BackboneEmbedder, split: Split, progress: Callable[[EmbeddingProgress], None], engine: str = "local"
+    embedder: BackboneEmbedder,
+    split: Split,
+    progress: Callable[[EmbeddingProgress], None],
+    engine: str = "local",
 ) -> Embeddings | Embedded:
     """The embeddings of a split; those that a backbone computes are stored on disk."""
     if split.tags:
-        raise ParameterError(f"{split.origin}: a file of embeddings has one label per input, and these have tags.")
+        raise ParameterError(
+            f"{split.origin}: a file of embeddings has one label per input, and these"
+            " have tags."
+        )
     embedder.choose(split.kind)
     if not split.kind.needs_backbone:
         return embedder.embed_labelled(split)
     workers = embedder.threads if engine == "ray" else None
-    return extract(embedder.backbone, split, progress=progress, workers=workers, engine=engine)
+    return extract(
+        embedder.backbone, split, progress=progress, workers=workers, engine=engine
+    )

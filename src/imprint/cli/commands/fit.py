@@ -1,8 +1,9 @@
 """Fit a model to pictures, texts, sounds or embeddings.
 
-A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If the
-data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is a
-complete method; --generator, --aggregator and --norm-* replace single parts of it.
+A folder has one sub-folder per class, whose name is the label, or a tree of them; a
+table has a column `label`. If the data have a `train` and a `test` part, the model is
+fitted on the first and evaluated on the second. A recipe is a complete method;
+--generator, --aggregator and --norm-* replace single parts of it.
 """
 
 from dataclasses import dataclass
@@ -29,56 +30,112 @@ Strategy = StrEnum("Strategy", ["margin", "qi", "done"])
 class Parts:
     """Components that replace those of the recipe."""
 
-    generator: str | None = Option(None, help="How proxies are computed, such as 'kmeans(k=5)'.")
-    aggregator: str | None = Option(None, help="How proxies score classes, such as 'nearest(m=3)'.")
-    norm_pre: str | None = Option(None, help="Normalisation of training embeddings: none or l2.")
-    norm_post: str | None = Option(None, help="Normalisation of proxies: none, l2 or quantile.")
-    norm_inf: str | None = Option(None, help="Normalisation of the embeddings of new inputs: none or l2.")
+    generator: str | None = Option(
+        None, help="How proxies are computed, such as 'kmeans(k=5)'."
+    )
+    aggregator: str | None = Option(
+        None, help="How proxies score classes, such as 'nearest(m=3)'."
+    )
+    norm_pre: str | None = Option(
+        None, help="Normalisation of training embeddings: none or l2."
+    )
+    norm_post: str | None = Option(
+        None, help="Normalisation of proxies: none, l2 or quantile."
+    )
+    norm_inf: str | None = Option(
+        None, help="Normalisation of the embeddings of new inputs: none or l2."
+    )
 
 
 def command(
     data: str | None = Argument(None, metavar="DATA", help=options.DATA_HELP),
     output: Path = options.output("The model file to write."),
-    pool: Path | None = Option(None, metavar="DIR", help="Unlabelled inputs; lists which of them to label next."),
+    pool: Path | None = Option(
+        None,
+        metavar="DIR",
+        help="Unlabelled inputs; lists which of them to label next.",
+    ),
     *,
     columns: options.TagColumns,
     tree: bool | None = options.TREE,
     recipe: str | None = options.RECIPE,
-    proxies: int | None = Option(None, min=1, help="Maximum number of proxies (prototypes) per class. [default: 50]"),
+    proxies: int | None = Option(
+        None,
+        min=1,
+        help="Maximum number of proxies (prototypes) per class. [default: 50]",
+    ),
     parts: Parts,
-    centres: int | None = Option(None, min=1, help="Maximum number of Nystroem centres of kernel. [default: 4096]"),
-    calibrate: bool = Option(True, help="Calibrate probabilities, and estimate accuracy and `known`."),
-    keep_head: bool = Option(False, "--keep-head", help="Keep the network's pre-trained classes, such as ImageNet's."),
+    centres: int | None = Option(
+        None,
+        min=1,
+        help="Maximum number of Nystroem centres of kernel. [default: 4096]",
+    ),
+    calibrate: bool = Option(
+        True, help="Calibrate probabilities, and estimate accuracy and `known`."
+    ),
+    keep_head: bool = Option(
+        False,
+        "--keep-head",
+        help="Keep the network's pre-trained classes, such as ImageNet's.",
+    ),
     keep_by: Strategy | None = Option(
-        None, help="How pre-trained and new classes compete. Implies --keep-head. [default: margin]"
+        None,
+        help=(
+            "How pre-trained and new classes compete. Implies --keep-head. [default:"
+            " margin]"
+        ),
     ),
     names: bool | None = Option(
-        None, help="Use the name of each class as one more example. [default: for texts, if names and examples agree]"
+        None,
+        help=(
+            "Use the name of each class as one more example. [default: for texts, if"
+            " names and examples agree]"
+        ),
     ),
-    classes: str | None = Option(None, metavar="NAMES", help="Names of classes without examples, separated by commas."),
-    seed: int = Option(0, min=0, help="Random seed; the same data and seed give the same model."),
+    classes: str | None = Option(
+        None,
+        metavar="NAMES",
+        help="Names of classes without examples, separated by commas.",
+    ),
+    seed: int = Option(
+        0, min=0, help="Random seed; the same data and seed give the same model."
+    ),
     network: options.CachedNetwork,
     json: bool = options.JSON,
 ) -> int:
     files.check_writable(output, container.read, "is not an imprint model")
-    chosen: dict[str, Any] = {name: text for name, text in vars(parts).items() if text is not None}
+    chosen: dict[str, Any] = {
+        name: text for name, text in vars(parts).items() if text is not None
+    }
     method = {**recipes.describe(recipe or DEFAULT_RECIPE).parts(), **chosen}
     for part, family, parameter, option, value in (
         ("generator", generators.family, "k", "--proxies", proxies),
         ("aggregator", aggregators.family, "centres", "--centres", centres),
     ):
         if value is not None and not hasattr(family.resolve(method[part]), parameter):
-            raise ParameterError(f"{option}: {method[part]} has no parameter {parameter}; choose another --{part}.")
+            raise ParameterError(
+                f"{option}: {method[part]} has no parameter {parameter}; choose another"
+                f" --{part}."
+            )
         if value is not None:
             chosen[part] = str(family.changed(method[part], {parameter: value}))
-    chosen |= {"calibrate": calibrate, "random_state": seed, "keep_head": str(keep_by) if keep_by else keep_head}
+    chosen |= {
+        "calibrate": calibrate,
+        "random_state": seed,
+        "keep_head": str(keep_by) if keep_by else keep_head,
+    }
     model = Imprinter(**vars(network), recipe=recipe, names=names, tree=tree, **chosen)
     if (data is None) == (classes is None):
-        raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")
+        raise ParameterError(
+            "fit: give DATA, or the names of classes without examples: --classes 'NAME,"
+            " NAME'."
+        )
     if data is None:
         labels = [name.strip() for name in str(classes).split(",")]
         if not all(labels) or len(labels) < 2 or len(set(labels)) < len(labels):
-            raise ParameterError("--classes: give at least two different names, separated by commas.")
+            raise ParameterError(
+                "--classes: give at least two different names, separated by commas."
+            )
         model.fit_names(labels).save(output)
         models.report(model, output, json)
         return 0

@@ -1,7 +1,7 @@
 """Remove a class from a model.
 
-The result is identical to a model that never saw the class. In a tree of classes, `animal` removes all classes below
-it.
+The result is identical to a model that never saw the class. In a tree of classes,
+`animal` removes all classes below it.
 """
 
 from pathlib import Path

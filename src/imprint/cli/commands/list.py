@@ -17,23 +17,41 @@ from imprint.core.extras import install_hint
 if TYPE_CHECKING:
     from imprint.backbones.record import Record
 
-MEASURED_NOTE = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
+MEASURED_NOTE = (
+    "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5"
+    " seconds; all cores."
+)
 
 
 class Inventory(NamedTuple):
-    """What `imprint list` prints: objects for programs, and some of their keys as the columns of a table."""
+    """What `imprint list` prints: objects for programs, and some of their keys as the
+    columns of a table.
+    """
 
     objects: list[dict[str, Any]]
     columns: Sequence[str]
     footnote: str | None = None
-    optional: Sequence[str] = ()  # columns that a narrow terminal leaves out, the last first
+    # columns that a narrow terminal leaves out, the last first
+    optional: Sequence[str] = ()
 
     def print(self) -> None:
         """Print the table and the footnote; columns of numbers are right-aligned."""
-        rows = [[_text(column, row[column]) for column in self.columns] for row in self.objects]
-        titles = ["here" if column == "installed" else column for column in self.columns]
-        types = {column: {type(row[column]) for row in self.objects} for column in self.columns}
-        numbers = [column for column in self.columns if types[column] <= {int, float, type(None)}]
+        rows = [
+            [_text(column, row[column]) for column in self.columns]
+            for row in self.objects
+        ]
+        titles = [
+            "here" if column == "installed" else column for column in self.columns
+        ]
+        types = {
+            column: {type(row[column]) for row in self.objects}
+            for column in self.columns
+        }
+        numbers = [
+            column
+            for column in self.columns
+            if types[column] <= {int, float, type(None)}
+        ]
         terminal.table(titles, rows, right=numbers, optional=self.optional)
         terminal.note(self.footnote)
 
@@ -51,7 +69,9 @@ def _text(column: str, value: Any) -> str:
 
 
 def list_backbones(measure: bool = False) -> Inventory:
-    """Every backbone with a name; with `measure`, the installed ones, and how many inputs per second each embeds."""
+    """Every backbone with a name; with `measure`, the installed ones, and how many
+    inputs per second each embeds.
+    """
     from imprint import backbones, modalities
     from imprint.backbones.backbone import inputs_per_second
     from imprint.backbones.record import is_installed, missing_extra
@@ -60,16 +80,28 @@ def list_backbones(measure: bool = False) -> Inventory:
     records = [backbones.record(name) for name in backbones.names()]
     objects = []
     for r in records:
-        duration = f"{r.tokens} tokens" if r.tokens else f"{r.seconds} s" if r.seconds else ""
+        duration = (
+            f"{r.tokens} tokens" if r.tokens else f"{r.seconds} s" if r.seconds else ""
+        )
         size = f"{r.input_size[0]} px" if r.input_size else duration
-        facts = {"input": size, "default": r.name in defaults, "installed": is_installed(r), "needs": missing_extra(r)}
+        facts = {
+            "input": size,
+            "default": r.name in defaults,
+            "installed": is_installed(r),
+            "needs": missing_extra(r),
+        }
         objects.append({**r.as_json(), **facts, "download": r.download})
     also = ", ".join(f"{prefix}:{rest}" for prefix, rest in backbones.PREFIXES.items())
-    notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
+    notes = [
+        f"Defaults: {', '.join(defaults)}. Also: {also}.",
+        *_not_installed(records),
+    ]
     columns = ["name", "modality", "width", "input", "size", "top1"]
     if not measure:
         optional = ["modality", "top1", "input", "licence"]
-        return Inventory(objects, [*columns, "licence", "installed"], "\n".join(notes), optional)
+        return Inventory(
+            objects, [*columns, "licence", "installed"], "\n".join(notes), optional
+        )
     measured = [o for o in objects if o["installed"]]
     for o in measured:
         o["per_second"] = round(inputs_per_second(backbones.load(o["name"])), 1)
@@ -77,23 +109,44 @@ def list_backbones(measure: bool = False) -> Inventory:
 
 
 def _not_installed(records: Sequence["Record"]) -> list[str]:
-    """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
+    """Sentences about backbones that are not installed: the extra to install, or where
+    to put the weights.
+    """
     from imprint.backbones.record import EXTRAS, lacks_weights, location, missing_extra
 
     extras = sorted({extra for r in records if (extra := missing_extra(r))})
-    advice = {f"{install_hint(extra)}.": [r for r in records if EXTRAS.get(r.adapter) == extra] for extra in extras}
+    advice = {
+        f"{install_hint(extra)}.": [
+            r for r in records if EXTRAS.get(r.adapter) == extra
+        ]
+        for extra in extras
+    }
     missing = [r for r in records if lacks_weights(r)]
-    advice["the weights are downloaded on first use."] = [r for r in missing if r.adapter == "torchvision"]
+    advice["the weights are downloaded on first use."] = [
+        r for r in missing if r.adapter == "torchvision"
+    ]
     if manual := [r for r in missing if r.adapter != "torchvision"]:
-        advice[f"put the weights into {location(manual[0]).parent}; --json names files, sources."] = manual
-    return [f"{', '.join(r.name for r in group)}: {what_to_do}" for what_to_do, group in advice.items() if group]
+        advice[
+            f"put the weights into {location(manual[0]).parent}; --json names files,"
+            " sources."
+        ] = manual
+    return [
+        f"{', '.join(r.name for r in group)}: {what_to_do}"
+        for what_to_do, group in advice.items()
+        if group
+    ]
 
 
 def list_datasets() -> Inventory:
     from imprint import datasets
 
-    objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
-    also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
+    objects = [
+        {"name": name, **asdict(datasets.record(name))} for name in datasets.names()
+    ]
+    also = (
+        "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl"
+        " file of texts."
+    )
     columns = ["name", "modality", "classes", "train", "test", "title"]
     return Inventory(objects, columns, also, ["modality", "train", "test"])
 
@@ -117,24 +170,40 @@ def list_recipes() -> Inventory:
     from imprint import recipes
 
     described = map(recipes.describe, recipes.names())
-    objects = [{**asdict(recipe), "parts": " / ".join(recipe.parts().values())} for recipe in described]
+    objects = [
+        {**asdict(recipe), "parts": " / ".join(recipe.parts().values())}
+        for recipe in described
+    ]
     return Inventory(objects, ["name", "parts", "title"])
 
 
 LISTS: dict[str, Callable[[], Inventory]] = {
     "backbones": list_backbones,
     "datasets": list_datasets,
-    **{family: partial(list_components, family) for family in ("generators", "normalisers", "aggregators")},
+    **{
+        family: partial(list_components, family)
+        for family in ("generators", "normalisers", "aggregators")
+    },
     "recipes": list_recipes,
-    "studies": lambda: Inventory(import_module("imprint.paper").listing(), ["name", "title"]),  # a slow import
+    # a slow import
+    "studies": lambda: Inventory(
+        import_module("imprint.paper").listing(), ["name", "title"]
+    ),
 }
 
 
 def list_all() -> Inventory:
     """The names of everything that can be listed, except studies."""
     kinds = [kind for kind in LISTS if kind != "studies"]
-    objects = [{"name": kind, "members": [o["name"] for o in LISTS[kind]().objects]} for kind in kinds]
-    return Inventory(objects, ["name", "members"], "Details: `imprint list NAME`; also `imprint list studies`.")
+    objects = [
+        {"name": kind, "members": [o["name"] for o in LISTS[kind]().objects]}
+        for kind in kinds
+    ]
+    return Inventory(
+        objects,
+        ["name", "members"],
+        "Details: `imprint list NAME`; also `imprint list studies`.",
+    )
 
 
 def command(
@@ -144,12 +213,20 @@ def command(
         help=f"What to list: {', '.join(LISTS)}. [default: the names of everything]",
         autocompletion=lambda: list(LISTS),
     ),
-    measure: bool = Option(False, "--measure", help="With backbones: measure the speed of each installed one."),
+    measure: bool = Option(
+        False,
+        "--measure",
+        help="With backbones: measure the speed of each installed one.",
+    ),
     json: bool = options.JSON,
 ) -> None:
     if what is not None and what not in LISTS:
         raise unknown("list", what, LISTS)
     if measure and what != "backbones":
-        raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
-    inventory = list_backbones(measure) if measure else LISTS[what]() if what else list_all()
+        raise ParameterError(
+            f"list {what or ''} --measure: only backbones can be measured."
+        )
+    inventory = (
+        list_backbones(measure) if measure else LISTS[what]() if what else list_all()
+    )
     terminal.emit(inventory.objects) if json else inventory.print()

@@ -1,6 +1,7 @@
 """Classify pictures, texts, sounds or embeddings.
 
-If some inputs cannot be read, they are named, the others are classified, and the exit code is 1.
+If some inputs cannot be read, they are named, the others are classified, and the exit
+code is 1.
 """
 
 from collections.abc import Sequence
@@ -24,11 +25,15 @@ NONE_OF_THESE = "none of these"
 MEASURES = {
     "similarity": ("similarity", "the larger, the closer"),
     "distance": ("distance", "the smaller, the closer"),
-    "weight": ("contribution", "how much the proxy adds to the score of the most probable class"),
+    "weight": (
+        "contribution",
+        "how much the proxy adds to the score of the most probable class",
+    ),
 }
 """What the values of `--why` are called, and what they mean."""
 KNOWN_NOTE = (
-    "known: conformal p-value of belonging to one of the classes; below {:g} for about {:g} % of inputs that do."
+    "known: conformal p-value of belonging to one of the classes; below {:g} for about"
+    " {:g} % of inputs that do."
 )
 
 
@@ -36,28 +41,53 @@ def command(
     file: Path = options.MODEL,
     arguments: list[str] = Argument(
         metavar="INPUT",
-        help="Files or folders of pictures or sounds; texts, or a table of texts; a table of embeddings; or - for "
-        "standard input: one text or path per line, or a picture. A name that exists or has a known suffix is a file.",
+        help=(
+            "Files or folders of pictures or sounds; texts, or a table of texts; a"
+            " table of embeddings; or - for standard input: one text or path per line,"
+            " or a picture. A name that exists or has a known suffix is a file."
+        ),
     ),
     unknown: float | None = Option(
         None,
         metavar="P",
         min=0,
         max=1,
-        help=f"Answer '{NONE_OF_THESE}' if the p-value `known` is below P; in a tree of classes, answer with the "
-        "deepest node that is still likely. With 0.05, about 5 % of the inputs that belong to a class are rejected.",
+        help=(
+            f"Answer '{NONE_OF_THESE}' if the p-value `known` is below P; in a tree of"
+            " classes, answer with the deepest node that is still likely. With 0.05,"
+            " about 5 % of the inputs that belong to a class are rejected."
+        ),
     ),
     top: int = Option(3, min=1, help="Number of classes to show for each input."),
     level: int | None = Option(
-        None, metavar="N", min=1, help="Answer with the node at level N of a tree of classes; 1 is the top."
+        None,
+        metavar="N",
+        min=1,
+        help="Answer with the node at level N of a tree of classes; 1 is the top.",
     ),
-    why: bool = Option(False, "--why", help="Show the proxies that contribute most, and a training input of each."),
-    csv: bool = Option(False, "--csv", help="CSV on standard output; to the rows of a table, columns are appended."),
+    why: bool = Option(
+        False,
+        "--why",
+        help="Show the proxies that contribute most, and a training input of each.",
+    ),
+    csv: bool = Option(
+        False,
+        "--csv",
+        help="CSV on standard output; to the rows of a table, columns are appended.",
+    ),
     sort_into: Path | None = Option(
-        None, metavar="DIR", help="Copy every file into the sub-folder of its class; never overwrites a file."
+        None,
+        metavar="DIR",
+        help=(
+            "Copy every file into the sub-folder of its class; never overwrites a file."
+        ),
     ),
-    link: bool = Option(False, "--link", help="With --sort-into: link instead of copying."),
-    text: bool = Option(False, "--text", help="Every INPUT is a text, even if it looks like a file."),
+    link: bool = Option(
+        False, "--link", help="With --sort-into: link instead of copying."
+    ),
+    text: bool = Option(
+        False, "--text", help="Every INPUT is a text, even if it looks like a file."
+    ),
     text_column: str | None = options.TEXT_COLUMN,
     json: bool = options.JSON,
     *,
@@ -68,7 +98,10 @@ def command(
     model = Imprinter.load(file, **vars(network))
     head, kind = model.state.head, model.embedder.kind
     if sort_into is not None and (head.tags or kind.typed or not kind.needs_backbone):
-        raise ParameterError("--sort-into: only files, such as pictures, with one label each are sorted; use --csv.")
+        raise ParameterError(
+            "--sort-into: only files, such as pictures, with one label each are sorted;"
+            " use --csv."
+        )
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
@@ -81,20 +114,36 @@ def command(
     if why:
         for i, answer in enumerate(answers):
             reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), MAX_REASONS)
-            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in reasons]
+            answer["why"] = [
+                {"label": r.label, model.measure: r.value, "picture": r.picture}
+                for r in reasons
+            ]
     if json:
         terminal.emit(answers)
     elif csv and not text and table_suffix(arguments[0]):
-        _write_csv(answers, [row for _, row in read_rows(Path(arguments[0]).expanduser())], readable)
+        _write_csv(
+            answers,
+            [row for _, row in read_rows(Path(arguments[0]).expanduser())],
+            readable,
+        )
     elif csv:
-        _write_csv(answers, [{"path": answer["path"]} for answer in answers], range(len(answers)))
+        _write_csv(
+            answers,
+            [{"path": answer["path"]} for answer in answers],
+            range(len(answers)),
+        )
     else:
         captions = models.captions(split, arguments)
         _show(answers, [captions[i] for i in readable], model, unknown)
     if sort_into is not None:
         folders = [files.folder_of(sort_into, _class_of(answer)) for answer in answers]
-        copied = files.copy_files(((answer["path"], folder) for answer, folder in zip(answers, folders)), link)
-        terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
+        copied = files.copy_files(
+            ((answer["path"], folder) for answer, folder in zip(answers, folders)), link
+        )
+        terminal.note(
+            f"{sort_into}: {terminal.count(copied, 'file')}"
+            f" {'linked' if link else 'copied'}."
+        )
     folds = head.imprinted.folds
     if unknown is not None and isinstance(folds, CrossValidation):
         terminal.note(p_value_caveat(folds, unknown, kind.plural, "use --unknown"))
@@ -104,28 +153,65 @@ def command(
 
 
 def _class_of(answer: dict[str, Any]) -> object:
-    """The class of a sorted file; a rejected one is below `none of these`, at its node where it has one."""
+    """The class of a sorted file; a rejected one is below `none of these`, at its node
+    where it has one.
+    """
     if answer["label"] is not None:
         return answer["label"]
-    return f"{NONE_OF_THESE}/{answer['node']['label']}" if answer.get("node") else NONE_OF_THESE
+    return (
+        f"{NONE_OF_THESE}/{answer['node']['label']}"
+        if answer.get("node")
+        else NONE_OF_THESE
+    )
 
 
-def _show(answers: list[dict[str, Any]], captions: Sequence[str], model: Imprinter, unknown: float | None) -> None:
+def _show(
+    answers: list[dict[str, Any]],
+    captions: Sequence[str],
+    model: Imprinter,
+    unknown: float | None,
+) -> None:
     known = [] if answers[0]["known"] is None else ["known"]
     measure, are_paths = model.measure, not model.embedder.kind.typed
     title, meaning = MEASURES[measure]
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
         label, probability, others = _described(answer)
-        rows.append([caption, label, probability, *(f"{answer[name]:.3f}" for name in known), others])
+        rows.append(
+            [
+                caption,
+                label,
+                probability,
+                *(f"{answer[name]:.3f}" for name in known),
+                others,
+            ]
+        )
         for r in answer.get("why", []):
             value = f"{r[measure]:{'+' if measure == 'weight' else ''}.3f}"
-            reasons.append([caption, terminal.brief(r["label"]), value, r["picture"] or "(not stored)"])
-    columns = ["name", "labels" if model.state.head.tags else "class", "probability", *known, "others"]
+            reasons.append(
+                [
+                    caption,
+                    terminal.brief(r["label"]),
+                    value,
+                    r["picture"] or "(not stored)",
+                ]
+            )
+    columns = [
+        "name",
+        "labels" if model.state.head.tags else "class",
+        "probability",
+        *known,
+        "others",
+    ]
     terminal.table(columns, rows, right=["probability", *known], names=are_paths)
     if reasons:
         terminal.write("\n")
-        terminal.table(["name", "proxy of", title, "closest training input"], reasons, right=[title], names=are_paths)
+        terminal.table(
+            ["name", "proxy of", title, "closest training input"],
+            reasons,
+            right=[title],
+            names=are_paths,
+        )
         terminal.note(f"{title}: {meaning}.")
     if unknown is not None and any(answer["label"] is None for answer in answers):
         terminal.note(KNOWN_NOTE.format(unknown, 100 * unknown))
@@ -143,30 +229,54 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
         label = f"{answered}closest: {closest})"
         chosen = [node] if node else []
     probability = ", ".join(percent(guess["probability"]) for guess in chosen)
-    return label, probability, ", ".join(f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others)
+    return (
+        label,
+        probability,
+        ", ".join(
+            f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others
+        ),
+    )
 
 
 def _chosen(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The predicted class or labels with their probabilities; empty if the input is rejected."""
+    """The predicted class or labels with their probabilities; empty if the input is
+    rejected.
+    """
     if "labels" in answer:
         return list(answer["labels"])
     return [] if answer["label"] is None else answer["top"][:1]
 
 
-def _write_csv(answers: list[dict[str, Any]], rows: list[dict[str, Any]], numbers: Sequence[int]) -> None:
-    """Rows, such as those of a user's table, as CSV, with the answers for some of them, by number, appended."""
+def _write_csv(
+    answers: list[dict[str, Any]], rows: list[dict[str, Any]], numbers: Sequence[int]
+) -> None:
+    """Rows, such as those of a user's table, as CSV, with the answers for some of them,
+    by number, appended.
+    """
     cells = dict(zip(numbers, map(_csv_cells, answers)))
     columns = list(dict.fromkeys(name for row in rows for name in row))
     added = list(cells[numbers[0]])
-    header = [*columns, *(f"predicted_{name}" if name in columns else name for name in added)]
-    lines = [[*map(row.get, columns), *map(cells.get(i, {}).get, added)] for i, row in enumerate(rows)]
+    header = [
+        *columns,
+        *(f"predicted_{name}" if name in columns else name for name in added),
+    ]
+    lines = [
+        [*map(row.get, columns), *map(cells.get(i, {}).get, added)]
+        for i, row in enumerate(rows)
+    ]
     terminal.write_csv([header, *lines])
 
 
 def _csv_cells(answer: dict[str, Any]) -> dict[str, Any]:
-    """The label, probability and p-value of an answer, and the node of a rejected one; empty where there is none."""
+    """The label, probability and p-value of an answer, and the node of a rejected one;
+    empty where there is none.
+    """
     probability = "|".join(str(guess["probability"]) for guess in _chosen(answer))
-    cells = {"label": answer["label"], "probability": probability, "known": answer["known"]}
+    cells = {
+        "label": answer["label"],
+        "probability": probability,
+        "known": answer["known"],
+    }
     if "node" in answer:
         cells["node"] = answer["node"] and answer["node"]["label"]
     return cells

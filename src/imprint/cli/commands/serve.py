@@ -1,6 +1,7 @@
 """Label examples and test a model on a page in the browser.
 
-Nothing leaves this machine. Every change is saved at once, and the next start continues from there.
+Nothing leaves this machine. Every change is saved at once, and the next start continues
+from there.
 """
 
 import sys
@@ -19,21 +20,39 @@ def command(
     model: Path | None = Argument(
         None,
         metavar="MODEL",
-        help="A model that `imprint fit` wrote, or a folder with one sub-folder of pictures per class.",
+        help=(
+            "A model that `imprint fit` wrote, or a folder with one sub-folder of"
+            " pictures per class."
+        ),
         callback=files.check_model,
     ),
-    port: int | None = Option(None, help="The port. [default: the first free one from 8470 on]", min=0, max=65535),
-    open_browser: bool = Option(True, "--open/--no-open", help="Open the page in a browser."),
-    folder: Path | None = Option(None, help="The folder of the project. [default: one below IMPRINT_HOME]"),
+    port: int | None = Option(
+        None,
+        help="The port. [default: the first free one from 8470 on]",
+        min=0,
+        max=65535,
+    ),
+    open_browser: bool = Option(
+        True, "--open/--no-open", help="Open the page in a browser."
+    ),
+    folder: Path | None = Option(
+        None, help="The folder of the project. [default: one below IMPRINT_HOME]"
+    ),
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
     label_studio: bool = Option(
-        False, "--label-studio", help="Also be a Label Studio backend (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
+        False,
+        "--label-studio",
+        help="Also be a Label Studio backend (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
     ),
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,
-    host: str = Option("127.0.0.1", help="Address to listen on; other machines need TLS."),
-    certificate: Path | None = Option(None, metavar="FILE", help="TLS certificate, PEM."),
+    host: str = Option(
+        "127.0.0.1", help="Address to listen on; other machines need TLS."
+    ),
+    certificate: Path | None = Option(
+        None, metavar="FILE", help="TLS certificate, PEM."
+    ),
     key: Path | None = Option(None, metavar="FILE", help="Its private key, PEM."),
 ) -> None:
     if not installed("serve"):
@@ -46,26 +65,58 @@ def command(
         raise ParameterError("--certificate and --key are needed together.")
     listening = listen(host, port)
     if not is_loopback(host) and certificate is None:
-        unencrypted = "without --certificate and --key, everything, including the token, is sent unencrypted"
-        terminal.note(f"Warning: {host} can be reached from other machines, and {unencrypted}.")
+        unencrypted = (
+            "without --certificate and --key, everything, including the token, is sent"
+            " unencrypted"
+        )
+        terminal.note(
+            f"Warning: {host} can be reached from other machines, and {unencrypted}."
+        )
     with terminal.progress_bars() as bars:
         project, sentences = start_project(
-            model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)
+            model,
+            folder,
+            backbone,
+            recipe,
+            threads,
+            tree,
+            lambda done, total: bars.step("Importing", done, total),
         )
     for sentence in sentences[: terminal.MAX_NAMED]:
         terminal.note(sentence)
-    announce = partial(_announce, folder=project.folder, open_browser=open_browser, label_studio=label_studio)
-    serve(Projects(project, label_studio), listening, host, announce, *filter(None, (certificate, key)))
+    announce = partial(
+        _announce,
+        folder=project.folder,
+        open_browser=open_browser,
+        label_studio=label_studio,
+    )
+    serve(
+        Projects(project, label_studio),
+        listening,
+        host,
+        announce,
+        *filter(None, (certificate, key)),
+    )
 
 
-def _announce(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
-    """Print the address of the page, and open it; its token does not appear in the command line of the browser."""
+def _announce(
+    address: str, folder: Path, open_browser: bool, label_studio: bool
+) -> None:
+    """Print the address of the page, and open it; its token does not appear in the
+    command line of the browser.
+    """
     from imprint.serve.security import redirect_file
 
     terminal.write(f"{address}\n")
     sys.stdout.flush()
-    terminal.note(f"Open that address in a browser; the project is saved in {folder}. Ctrl-C stops.")
+    terminal.note(
+        f"Open that address in a browser; the project is saved in {folder}. Ctrl-C"
+        " stops."
+    )
     if label_studio:
-        terminal.note(f"Backend URL for Label Studio: {address.replace('?token=', 'label-studio/')}")
+        terminal.note(
+            "Backend URL for Label Studio:"
+            f" {address.replace('?token=', 'label-studio/')}"
+        )
     elif open_browser:
         webbrowser.open(redirect_file(folder, address).resolve().as_uri())

@@ -40,28 +40,51 @@ PLAN_LINES = {
 
 def run(
     study: str = Argument(
-        metavar="FILE|NAME", help="A .yaml or .py file; or a study of the paper, see `imprint list studies`."
+        metavar="FILE|NAME",
+        help=(
+            "A .yaml or .py file; or a study of the paper, see `imprint list studies`."
+        ),
     ),
-    out: Path | None = Option(None, "--out", "-o", metavar="DIR", help="The folder of the results."),
+    out: Path | None = Option(
+        None, "--out", "-o", metavar="DIR", help="The folder of the results."
+    ),
     embeddings: Path | None = Option(
-        None, metavar="DIR", help="The folder of the packs BACKBONE-DATASET.npz. [default: the study's]"
+        None,
+        metavar="DIR",
+        help="The folder of the packs BACKBONE-DATASET.npz. [default: the study's]",
     ),
-    workers: int | None = Option(None, min=1, help="Number of processes. [default: one per core; one for little work]"),
+    workers: int | None = Option(
+        None,
+        min=1,
+        help="Number of processes. [default: one per core; one for little work]",
+    ),
     engine: str = options.ENGINE,
-    limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may have."),
+    limit: int = Option(
+        2_000_000, min=1, help="Maximum number of experiments that a study may have."
+    ),
     dry: bool = Option(False, "--dry", help="Print the plan without running it."),
     backbones: str = Option("", help="For paper/...: only these, separated by commas."),
     datasets: str = Option("", help="For paper/...: only these, separated by commas."),
-    maps: int = Option(10, min=1, max=10, help='For paper/...: number of label maps of the task "d in 1".'),
+    maps: int = Option(
+        10,
+        min=1,
+        max=10,
+        help='For paper/...: number of label maps of the task "d in 1".',
+    ),
     beside: str = Option(
-        "", help="For paper/...: repeat the studies with another aggregator than max, such as kernel."
+        "",
+        help=(
+            "For paper/...: repeat the studies with another aggregator than max, such"
+            " as kernel."
+        ),
     ),
     json: bool = options.JSON,
 ) -> int:
     """Run a study, or resume it.
 
-    Finished results are stored in DIR, one file per unit of work. After an interruption, the same command resumes. The
-    exit code is 1 if something failed; failures are recorded with their reason and tried again the next time.
+    Finished results are stored in DIR, one file per unit of work. After an
+    interruption, the same command resumes. The exit code is 1 if something failed;
+    failures are recorded with their reason and tried again the next time.
     """
     setting = None
     if study.startswith("paper/"):
@@ -69,13 +92,31 @@ def run(
         if embeddings is None:
             packs = "the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR"
             raise ParameterError(f"study run {study}: name {packs}.")
-        setting = discover(embeddings, _names(backbones), _names(datasets), maps, beside)
+        setting = discover(
+            embeddings, _names(backbones), _names(datasets), maps, beside
+        )
         batches = planned_batches(study, setting)
-        planned = [(part, out / part.name if out else None) for batch in batches for part in batch]
+        planned = [
+            (part, out / part.name if out else None)
+            for batch in batches
+            for part in batch
+        ]
     elif not Path(study).exists():
-        raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
+        raise FileError(
+            f"study run {study}: there is no such file. The studies of the paper:"
+            " imprint list studies."
+        )
     else:
-        planned = [(Study.read(study) if embeddings is None else Study.read(study).at(embeddings), out)]
+        planned = [
+            (
+                (
+                    Study.read(study)
+                    if embeddings is None
+                    else Study.read(study).at(embeddings)
+                ),
+                out,
+            )
+        ]
     if dry:
         _show_plan(planned, workers or available_cpus(), limit, json)
         return 0
@@ -85,9 +126,18 @@ def run(
 
         def progress(p: Progress) -> None:
             failed = f", {p.failed:,} failed" if p.failed else ""
-            bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
+            bars.step(
+                f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments",
+                p.done + p.failed,
+                p.total,
+            )
 
-        settings: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit, "progress": progress}
+        settings: dict[str, Any] = {
+            "workers": workers,
+            "engine": engine,
+            "limit": limit,
+            "progress": progress,
+        }
         if setting is None:
             summary = run_study(planned[0][0], out, **settings)
         else:
@@ -99,18 +149,27 @@ def run(
 
 def report(
     folders: list[Path] = Argument(
-        metavar="DIR", help="The results of a study; for studies of the paper, several folders are compared."
+        metavar="DIR",
+        help=(
+            "The results of a study; for studies of the paper, several folders are"
+            " compared."
+        ),
     ),
     metric: str = Option("accuracy", help="accuracy, macro_f1 or weighted_f1."),
-    best: int = Option(10, min=2, max=50, help="Number of methods that the diagram compares."),
-    to: Path | None = Option(None, metavar="DIR", help="The folder of the report. [default: `report` in DIR]"),
+    best: int = Option(
+        10, min=2, max=50, help="Number of methods that the diagram compares."
+    ),
+    to: Path | None = Option(
+        None, metavar="DIR", help="The folder of the report. [default: `report` in DIR]"
+    ),
     json: bool = options.JSON,
 ) -> None:
     """Report on a study.
 
-    Prints a table with ranks, and writes it with a diagram as text, CSV, LaTeX and one HTML page into the folder
-    `report` in DIR. For studies of the paper, it writes one page about everything that was run, in one folder or
-    several, next to the published results.
+    Prints a table with ranks, and writes it with a diagram as text, CSV, LaTeX and one
+    HTML page into the folder `report` in DIR. For studies of the paper, it writes one
+    page about everything that was run, in one folder or several, next to the published
+    results.
     """
     folder = folders[0]
     target = to or folder / "report"
@@ -119,28 +178,42 @@ def report(
     if is_run(folder):
         return _report_paper(folders, target, json)
     if len(folders) > 1:
-        raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
+        raise ParameterError(
+            f"study report {folder} ...: several folders go together only for studies"
+            " of the paper."
+        )
     store = Store(folder)
     study = store.study()
     tables = tabulate(study.results(folder), metric, best, study.recipes)
     files = write_report(target, tables, store.manifest(), store.failures())
     if json:
-        terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], **as_json(tables)})
+        terminal.emit(
+            {
+                "experiments": tables.experiments,
+                "files": [str(f) for f in files],
+                **as_json(tables),
+            }
+        )
     else:
         terminal.write(as_text(tables))
         others = ", ".join(f.name for f in files if f.suffix != ".html")
-        terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; next to it {others}.")
+        terminal.note(
+            f"Also written: {next(f for f in files if f.suffix == '.html')}; next to it"
+            f" {others}."
+        )
 
 
 def export(
     folder: Path = Argument(metavar="DIR", help="The results of studies."),
-    output: Path | None = options.output("A .parquet or .csv file. [default: `results.parquet` in DIR]", None),
+    output: Path | None = options.output(
+        "A .parquet or .csv file. [default: `results.parquet` in DIR]", None
+    ),
     json: bool = options.JSON,
 ) -> None:
     """Write every result to one Parquet or CSV file.
 
-    pandas, polars, R and spreadsheets read it. It has one row per experiment: its settings, results and cost. The
-    Parquet file and `--json` describe each column.
+    pandas, polars, R and spreadsheets read it. It has one row per experiment: its
+    settings, results and cost. The Parquet file and `--json` describe each column.
     """
     path = output or folder / "results.parquet"
     if output is not None:
@@ -148,10 +221,16 @@ def export(
     check_own(path)
     table = write(folder, path)
     if json:
-        columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]
+        columns = [
+            {"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]}
+            for f in table.schema
+        ]
         terminal.emit({"file": str(path), "rows": len(table), "columns": columns})
     else:
-        size = f"{terminal.count(len(table), 'experiment')}, {len(MEANINGS)} columns, {terminal.file_size(path)}"
+        size = (
+            f"{terminal.count(len(table), 'experiment')}, {len(MEANINGS)} columns,"
+            f" {terminal.file_size(path)}"
+        )
         terminal.note(f"{path}: {size}.")
 
 
@@ -162,7 +241,9 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit: int, json: bool) -> None:
+def _show_plan(
+    studies: Sequence[tuple[Study, Path | None]], workers: int, limit: int, json: bool
+) -> None:
     """Print the plan of some studies, given the folders of their results."""
     plans = []
     for study, out in studies:
@@ -172,7 +253,10 @@ def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit
     total = estimate(plans, workers)
     if json:
         return terminal.emit(total)
-    lines = [(what, text.format(**total, megabytes=total["memory"] / 1e6)) for what, text in PLAN_LINES.items()]
+    lines = [
+        (what, text.format(**total, megabytes=total["memory"] / 1e6))
+        for what, text in PLAN_LINES.items()
+    ]
     terminal.table(["what", "how much"], lines, right=["how much"])
 
 
@@ -185,8 +269,9 @@ def _show_summary(summary: Summary, out: Path, json: bool) -> int:
     else:
         reused = summary.experiments - summary.computed - summary.failed
         terminal.note(
-            f"{out}: {terminal.count(summary.computed, 'experiment')} computed in {summary.seconds:.1f} s, "
-            f"{reused:,} computed earlier, {summary.failed:,} failed."
+            f"{out}: {terminal.count(summary.computed, 'experiment')} computed in"
+            f" {summary.seconds:.1f} s, {reused:,} computed earlier, {summary.failed:,}"
+            " failed."
         )
         terminal.note(f"Next: imprint study report {out}")
     return 1 if summary.failures else 0
@@ -197,19 +282,33 @@ def _report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     runs = read_runs(folders)
     files = write_page(runs, to)
     if json:
-        claims = [{"run": r.name, "study": s.name, **asdict(c)} for r in runs for s in r.sections for c in s.claims]
+        claims = [
+            {"run": r.name, "study": s.name, **asdict(c)}
+            for r in runs
+            for s in r.sections
+            for c in s.claims
+        ]
         return terminal.emit({"files": [str(f) for f in files], "claims": claims})
     _show_claims(runs)
-    terminal.note(f"Written: {files[0]}, {files[1]} and {terminal.count(len(files) - 2, 'picture')}.")
+    terminal.note(
+        f"Written: {files[0]}, {files[1]} and"
+        f" {terminal.count(len(files) - 2, 'picture')}."
+    )
 
 
 def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
-    """Print the results of studies of the paper: the tables of a single one, and the claims of all."""
+    """Print the results of studies of the paper: the tables of a single one, and the
+    claims of all.
+    """
     runs = [Run("here", "", tuple(sections(out, names)))]
     if beside and (repeated := sections(out, names, beside)):
         runs.append(Run(f"here, {beside}", "", tuple(repeated)))
-    for section in (section for run in runs for section in run.sections) if len(names) == 1 else ():
-        terminal.note(f"{section.where}: {section.title}. {section.text} {section.note}".strip())
+    for section in (
+        (section for run in runs for section in run.sections) if len(names) == 1 else ()
+    ):
+        terminal.note(
+            f"{section.where}: {section.title}. {section.text} {section.note}".strip()
+        )
         for part in section.parts:
             if isinstance(part, TextTable):
                 _show_table(part)

@@ -1,7 +1,7 @@
 """Choose which unlabelled inputs to label next.
 
-The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs that
-cannot be read are named, and the exit code is 1.
+The inputs are listed with the most useful first, and a reason for each. Near-duplicates
+are suggested once. Inputs that cannot be read are named, and the exit code is 1.
 """
 
 import os
@@ -24,22 +24,34 @@ from imprint.evaluation.page import suggestion_page
 from imprint.imprinter import Embedded, Imprinter
 
 DEFAULT_COUNT = 10  # suggested inputs
-UPDATE_EVERY = 10  # questions, after which the model learns the answers and suggests again
+# questions, after which the model learns the answers and suggests again
+UPDATE_EVERY = 10
 
 
 def command(
     arguments: list[str] = Argument(
         metavar="[FILE] POOL",
-        help="A model that `imprint fit` wrote, and the unlabelled inputs: a folder of pictures or sounds, a table of "
-        "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
+        help=(
+            "A model that `imprint fit` wrote, and the unlabelled inputs: a folder of"
+            " pictures or sounds, a table of texts or embeddings, .npz or .npy. Without"
+            " a model, the suggestions are for the first labels."
+        ),
     ),
     n: int = Option(DEFAULT_COUNT, "-n", min=1, help="Number of inputs to suggest."),
-    ask: bool = Option(False, "--ask", help="Ask for the class of each input, and write each answer as CSV."),
+    ask: bool = Option(
+        False,
+        "--ask",
+        help="Ask for the class of each input, and write each answer as CSV.",
+    ),
     copy_into: Path | None = Option(
-        None, metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."
+        None,
+        metavar="DIR",
+        help="Copy the files there (with --ask: into a sub-folder per class).",
     ),
     page: Path | None = options.PAGE,
-    csv: bool = Option(False, "--csv", help="CSV on standard output, for spreadsheets."),
+    csv: bool = Option(
+        False, "--csv", help="CSV on standard output, for spreadsheets."
+    ),
     json: bool = options.JSON,
     text_column: str | None = options.TEXT_COLUMN,
     *,
@@ -48,40 +60,64 @@ def command(
     if csv:
         files.check_csv("suggest", arguments)
     if len(arguments) > 2:
-        raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
+        raise ParameterError(
+            f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one"
+            " pool."
+        )
     path = arguments[-1]
     file = files.check_model(Path(arguments[0])) if len(arguments) == 2 else None
-    model = Imprinter.load(file, **vars(network)) if file else Imprinter(**vars(network))
+    model = (
+        Imprinter.load(file, **vars(network)) if file else Imprinter(**vars(network))
+    )
     pool, embedded = _embed(model, path, text_column)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     if copy_into is not None and not os.path.isfile(pool.names[0]):
-        raise ParameterError("--copy-into: the inputs of a table or .zip are not files that can be copied.")
+        raise ParameterError(
+            "--copy-into: the inputs of a table or .zip are not files that can be"
+            " copied."
+        )
     if ask:
         _Questions(model, pool, embedded, copy_into).ask(n)
         return terminal.report_skipped(embedded.skipped)
     suggestions = _suggest(model, embedded, n)
     numbers, reasons = suggestions.tolist(), suggestions.reasons
     if json:
-        terminal.emit([{"path": pool.names[i], "row": i, "reason": reason} for i, reason in zip(numbers, reasons)])
+        terminal.emit(
+            [
+                {"path": pool.names[i], "row": i, "reason": reason}
+                for i, reason in zip(numbers, reasons)
+            ]
+        )
     elif csv:
-        columns = {"path": [pool.names[i] for i in numbers], "row": numbers, "reason": reasons}
+        columns = {
+            "path": [pool.names[i] for i in numbers],
+            "row": numbers,
+            "reason": reasons,
+        }
         if pool.kind.typed:
-            columns |= {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
+            columns |= {
+                "text": [pool.inputs[i] for i in numbers],
+                "label": [""] * len(numbers),
+            }
         terminal.write_csv([list(columns), *zip(*columns.values())])
     else:
         captions = models.captions(pool, [path])
         rows = [(captions[i], reason) for i, reason in zip(numbers, reasons)]
         terminal.table(["name", "reason"], rows, names=not pool.kind.typed)
     if page is not None:
-        models.write_page(page, suggestion_page(f"Label these of {path} next", pool, suggestions))
+        models.write_page(
+            page, suggestion_page(f"Label these of {path} next", pool, suggestions)
+        )
     if copy_into is not None:
         copied = files.copy_files((pool.names[i], copy_into) for i in numbers)
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
     return terminal.report_skipped(embedded.skipped)
 
 
-def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split, Embedded]:
+def _embed(
+    model: Imprinter, path: str, text_column: str | None
+) -> tuple[Split, Embedded]:
     """The inputs of a pool, named as a user would open them, and their embeddings."""
     folder = Path(path).expanduser()
     if folder.is_dir() and not any(folder.glob("train.*")):
@@ -94,14 +130,18 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
 
 
 def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
-    """The indices of inputs of a pool; without a fitted model, of those to label first."""
+    """The indices of inputs of a pool; without a fitted model, of those to label
+    first.
+    """
     head = model.state.head if model.fitted else None
     rows = suggest(embedded.X, n, head=head)
     return Suggestions.of(embedded.readable[rows], rows.reasons, embedded.skipped)
 
 
 def label_next(model: Imprinter, folder: Path) -> Sequence[Skipped]:
-    """Print the inputs of a pool that `imprint fit` suggests to label next; return those that cannot be read."""
+    """Print the inputs of a pool that `imprint fit` suggests to label next; return
+    those that cannot be read.
+    """
     pool, embedded = _embed(model, str(folder), None)
     if len(embedded.X):
         suggestions = _suggest(model, embedded, DEFAULT_COUNT)
@@ -112,27 +152,47 @@ def label_next(model: Imprinter, folder: Path) -> Sequence[Skipped]:
 
 
 class _Questions:
-    """Asks for the class of one input after the other, and writes each answer at once: as CSV, and as a copy of a file.
+    """Asks for the class of one input after the other, and writes each answer at once:
+    as CSV, and as a copy of a file.
 
-    The model in memory learns the answers, so that suggestions improve after every tenth one. Its file does not change.
+    The model in memory learns the answers, so that suggestions improve after every
+    tenth one. Its file does not change.
     """
 
-    def __init__(self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None):
-        self.model, self.pool, self.embedded, self.folder = model, pool, embedded, folder
+    def __init__(
+        self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None
+    ):
+        self.model, self.pool, self.embedded, self.folder = (
+            model,
+            pool,
+            embedded,
+            folder,
+        )
         self.prepared_pool = PreparedPool(embedded.X)
         self.asked = np.zeros(len(embedded.X), bool)  # which rows were asked about
         self.numbers = embedded.readable.tolist()
-        self.classes = [str(label) for label in model.classes_.tolist()] if model.fitted else []
+        self.classes = (
+            [str(label) for label in model.classes_.tolist()] if model.fitted else []
+        )
         self.integers = model.fitted and model.classes_.dtype.kind in "iu"
         self.answers = 0
 
     def ask(self, n: int) -> None:
-        """Ask for the class of n inputs. The end of standard input, or Ctrl-C, ends the questions."""
-        terminal.write_csv([["text" if self.pool.kind.typed else "path", "label", "row"]])
-        terminal.note("Type a class, or its number; Enter skips; Ctrl-C ends and keeps the answers.")
+        """Ask for the class of n inputs. The end of standard input, or Ctrl-C, ends the
+        questions.
+        """
+        terminal.write_csv(
+            [["text" if self.pool.kind.typed else "path", "label", "row"]]
+        )
+        terminal.note(
+            "Type a class, or its number; Enter skips; Ctrl-C ends and keeps the"
+            " answers."
+        )
         labels: dict[int, str] = {}
         try:
-            while (left := n - int(self.asked.sum())) and (rows := self._suggest(min(UPDATE_EVERY, left), labels)):
+            while (left := n - int(self.asked.sum())) and (
+                rows := self._suggest(min(UPDATE_EVERY, left), labels)
+            ):
                 labels = {}
                 for row, reason in rows:
                     if label := self._ask_for(row, reason):
@@ -142,22 +202,33 @@ class _Questions:
         terminal.note(f"{terminal.count(self.answers, 'answer')} written.")
 
     def _suggest(self, n: int, labels: dict[int, str]) -> list[tuple[int, str]]:
-        """Learn `labels`, the last answers by row; return the next rows to ask about with reasons, empty at the end."""
+        """Learn `labels`, the last answers by row; return the next rows to ask about
+        with reasons, empty at the end.
+        """
         if labels:
             rows = list(labels)
             y = np.array(list(labels.values()), np.int64 if self.integers else None)
-            labelled = Embedded(self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y)
+            labelled = Embedded(
+                self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y
+            )
             self.model.add(labelled) if self.model.fitted else self.model.fit(labelled)
         head = self.model.state.head if self.model.fitted else None
         suggestions = self.prepared_pool.suggest(n, head, self.asked)
         return list(zip(suggestions.tolist(), suggestions.reasons))
 
     def _ask_for(self, row: int, reason: str) -> str:
-        """Ask for the class of one input, and write the answer; empty if the input is skipped."""
+        """Ask for the class of one input, and write the answer; empty if the input is
+        skipped.
+        """
         number, typed = self.numbers[row], self.pool.kind.typed
         text = self.pool.inputs[number] if typed else self.pool.names[number]
-        choices = "  ".join(f"{i} {name}" for i, name in enumerate(self.classes[:9], start=1))
-        terminal.note(f"\n{self.asked.sum() + 1}. {text}\n   {reason}\n   {choices}\n   class: ", end="")
+        choices = "  ".join(
+            f"{i} {name}" for i, name in enumerate(self.classes[:9], start=1)
+        )
+        terminal.note(
+            f"\n{self.asked.sum() + 1}. {text}\n   {reason}\n   {choices}\n   class: ",
+            end="",
+        )
         if os.path.isfile(text) and not typed and sys.stdin.isatty():
             typer.launch(text)
         label = self._read_label()
@@ -172,12 +243,20 @@ class _Questions:
         return label
 
     def _read_label(self) -> str:
-        """The class that a line names, itself or by its number, counted from 1; empty for an empty line."""
+        """The class that a line names, itself or by its number, counted from 1; empty
+        for an empty line.
+        """
         while line := sys.stdin.readline():
             word = line.strip()
-            if word.isdecimal() and word not in self.classes and 1 <= int(word) <= len(self.classes):
+            if (
+                word.isdecimal()
+                and word not in self.classes
+                and 1 <= int(word) <= len(self.classes)
+            ):
                 return self.classes[int(word) - 1]
             if not self.integers or not word or word.isdecimal():
                 return word
-            terminal.note("   The classes of this model are integers; type one: ", end="")
+            terminal.note(
+                "   The classes of this model are integers; type one: ", end=""
+            )
         raise EOFError

@@ -1,4 +1,6 @@
-"""Files that appear complete or not at all, among them JSON with a checksum; locks; the folder for caches."""
+"""Files that appear complete or not at all, among them JSON with a checksum; locks; the
+folder for caches.
+"""
 
 import hashlib
 import json
@@ -13,18 +15,22 @@ from typing import IO, Any
 from imprint.core.errors import FileError, reporting
 
 PARTIAL_SUFFIX = ".imprint-partial"  # of temporary files; no other file has it
-OUTPUT_LIST = ".imprint-files.json"  # in a folder of reports: the names and digests of the files written there
+# in a folder of reports: the names and digests of the files written there
+OUTPUT_LIST = ".imprint-files.json"
 CHECKSUM_KEY = "sha256"  # in a JSON file, the key of the checksum of the other values
 LOCK_INTERVAL = 0.1  # seconds between two attempts to lock a file
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
-    """Open a new file next to `path` for writing and reading; it is renamed to `path` if the block ends without error.
+def atomic_write(
+    path: str | os.PathLike[str], *, private: bool = False
+) -> Iterator[IO[bytes]]:
+    """Open a new file next to `path` for writing and reading; it is renamed to `path`
+    if the block ends without error.
 
-    A crash, a full disk or Ctrl-C leaves the old file intact. A new file gets the permissions of the umask, a
-    replaced one keeps its permissions. Only the owner can read a `private` one. If `path` is a link, its target is
-    replaced.
+    A crash, a full disk or Ctrl-C leaves the old file intact. A new file gets the
+    permissions of the umask, a replaced one keeps its permissions. Only the owner can
+    read a `private` one. If `path` is a link, its target is replaced.
     """
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL_SUFFIX}")
@@ -58,7 +64,9 @@ def make_folder(folder: Path) -> Path:
 
 
 def remove_partials(folder: Path) -> None:
-    """Remove the temporary files of killed processes; the caller must know that no process writes there now."""
+    """Remove the temporary files of killed processes; the caller must know that no
+    process writes there now.
+    """
     for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
         with suppress(OSError):
             partial.unlink()
@@ -73,14 +81,25 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_checked(path: str | os.PathLike[str], values: dict[str, Any], key: str = CHECKSUM_KEY) -> None:
+def write_checked(
+    path: str | os.PathLike[str], values: dict[str, Any], key: str = CHECKSUM_KEY
+) -> None:
     """Write values as JSON with their checksum under `key`, complete or not at all."""
     with atomic_write(path) as f:
-        f.write(json.dumps({**values, key: _checksum(values)}, indent=1, sort_keys=True).encode() + b"\n")
+        f.write(
+            json.dumps(
+                {**values, key: _checksum(values)}, indent=1, sort_keys=True
+            ).encode()
+            + b"\n"
+        )
 
 
-def read_checked(path: str | os.PathLike[str], types: Mapping[str, type], key: str = CHECKSUM_KEY) -> dict[str, Any]:
-    """The values that `write_checked` wrote; a wrong checksum, or values of other types, are an error."""
+def read_checked(
+    path: str | os.PathLike[str], types: Mapping[str, type], key: str = CHECKSUM_KEY
+) -> dict[str, Any]:
+    """The values that `write_checked` wrote; a wrong checksum, or values of other
+    types, are an error.
+    """
     try:
         values: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         if values.pop(key, None) != _checksum(values):
@@ -88,10 +107,15 @@ def read_checked(path: str | os.PathLike[str], types: Mapping[str, type], key: s
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError, AttributeError, TypeError):
-        raise FileError(f"{path}: it is damaged or was altered; its checksum does not match.") from None
+        raise FileError(
+            f"{path}: it is damaged or was altered; its checksum does not match."
+        ) from None
     for name, expected in types.items():
         if type(values.get(name)) is not expected:
-            raise FileError(f"{path}: its {name!r} is missing or not what this imprint writes there.")
+            raise FileError(
+                f"{path}: its {name!r} is missing or not what this imprint writes"
+                " there."
+            )
     return values
 
 
@@ -102,21 +126,32 @@ def _checksum(values: dict[str, Any]) -> str:
 
 
 def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files into a folder, given by name, each complete or not at all; their paths.
+    """Write files into a folder, given by name, each complete or not at all; their
+    paths.
 
-    An existing file is replaced only if an earlier call wrote it and it has not changed since.
+    An existing file is replaced only if an earlier call wrote it and it has not changed
+    since.
     """
     try:
         written = read_checked(folder / OUTPUT_LIST, {"files": dict})["files"]
     except FileNotFoundError:
         written = {}
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    digests = {
+        name: hashlib.sha256(content).hexdigest() for name, content in files.items()
+    }
     for name, sha256 in digests.items():
         path = folder / name
         with reporting("replace", path):
-            existing = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else sha256
+            existing = (
+                hashlib.sha256(path.read_bytes()).hexdigest()
+                if path.exists()
+                else sha256
+            )
         if existing not in (sha256, written.get(name)):
-            rule = "it exists, and imprint did not write it or it was changed since; move it or choose another folder"
+            rule = (
+                "it exists, and imprint did not write it or it was changed since; move"
+                " it or choose another folder"
+            )
             raise FileError(f"Cannot write {path}: {rule}.")
     for name, content in files.items():
         make_folder((folder / name).parent)
@@ -127,11 +162,15 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
 
 
 @contextmanager
-def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remove: bool = False) -> Iterator[None]:
-    """Hold the lock on the file `path`, which is created if needed; call `waiting` before each pause.
+def exclusive(
+    path: Path, waiting: Callable[[], object] = lambda: None, *, remove: bool = False
+) -> Iterator[None]:
+    """Hold the lock on the file `path`, which is created if needed; call `waiting`
+    before each pause.
 
-    The operating system releases the lock when the process dies. The file stays unless `remove` is set. The lock also
-    excludes other threads of the process. It is not reentrant: a thread that locks a file twice deadlocks.
+    The operating system releases the lock when the process dies. The file stays unless
+    `remove` is set. The lock also excludes other threads of the process. It is not
+    reentrant: a thread that locks a file twice deadlocks.
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")
@@ -154,9 +193,11 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
 
 
 def home() -> Path:
-    """The folder for data and embeddings: `IMPRINT_HOME`, else `imprint` in the user's cache folder.
+    """The folder for data and embeddings: `IMPRINT_HOME`, else `imprint` in the user's
+    cache folder.
 
-    The cache folder is `$XDG_CACHE_HOME` or `~/.cache`, on Windows `%LOCALAPPDATA%`. Nothing is created.
+    The cache folder is `$XDG_CACHE_HOME` or `~/.cache`, on Windows `%LOCALAPPDATA%`.
+    Nothing is created.
     """
     if folder := os.environ.get("IMPRINT_HOME"):
         return Path(os.path.expanduser(folder)).absolute()

@@ -1,4 +1,6 @@
-"""The model file: a safetensors file whose header holds a JSON document and a digest of all content."""
+"""The model file: a safetensors file whose header holds a JSON document and a digest of
+all content.
+"""
 
 import json
 import os
@@ -18,7 +20,8 @@ from imprint.core.files.atomic import atomic_write
 
 FORMAT = "imprint-model"
 VERSION = 2
-MAX_HEADER_BYTES = 100_000_000  # the limit of safetensors; enough for about 300,000 classes
+# the limit of safetensors; enough for about 300,000 classes
+MAX_HEADER_BYTES = 100_000_000
 MAX_FILE_BYTES = 8 * 2**30
 
 Content = tuple[dict[str, Any], dict[str, Array]]
@@ -29,18 +32,29 @@ def write(
     path: str | os.PathLike[str],
     document: dict[str, Any],
     arrays: dict[str, Array],
-    check: Callable[[dict[str, Any], dict[str, Array]], object] = lambda document, arrays: None,
+    check: Callable[
+        [dict[str, Any], dict[str, Array]], object
+    ] = lambda document, arrays: None,
 ) -> None:
     """Write a document and its arrays, complete or not at all.
 
-    The file is read back before it replaces an older one, and passed to `check`, which raises `FileError` if it is not
-    valid.
+    The file is read back before it replaces an older one, and passed to `check`, which
+    raises `FileError` if it is not valid.
     """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
-    head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _checksum(text, arrays)}
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # safetensors requires it
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "document": text,
+        "sha256": _checksum(text, arrays),
+    }
+    # safetensors requires it
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     raw = save(contiguous, {FORMAT: json.dumps(head)})
-    if int.from_bytes(raw[:8], "little") > MAX_HEADER_BYTES or len(raw) > MAX_FILE_BYTES:
+    if (
+        int.from_bytes(raw[:8], "little") > MAX_HEADER_BYTES
+        or len(raw) > MAX_FILE_BYTES
+    ):
         raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:
         f.write(raw)
@@ -49,7 +63,10 @@ def write(
         try:
             check(*parse(f.read(), path))
         except FileError as e:
-            raise FileError(f"Cannot write {path}: it could not be read again ({e}) Nothing was replaced.") from None
+            raise FileError(
+                f"Cannot write {path}: it could not be read again ({e}) Nothing was"
+                " replaced."
+            ) from None
 
 
 def read(path: str | os.PathLike[str]) -> Content:
@@ -59,7 +76,10 @@ def read(path: str | os.PathLike[str]) -> Content:
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, not a model file.")
         if (size := path.stat().st_size) > MAX_FILE_BYTES:
-            raise FileError(f"{path}: {size:,} bytes is more than a model may have ({MAX_FILE_BYTES:,}).")
+            raise FileError(
+                f"{path}: {size:,} bytes is more than a model may have"
+                f" ({MAX_FILE_BYTES:,})."
+            )
         if not path.is_file():
             raise FileError(f"{path}: this is not an ordinary file.")
         return parse(path.read_bytes(), path)
@@ -67,19 +87,28 @@ def read(path: str | os.PathLike[str]) -> Content:
 
 def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     """The document and the arrays in the bytes of a file; `path` names it in errors."""
-    damaged = FileError(f"{path}: the model is damaged or was altered; its checksum does not match.")
+    damaged = FileError(
+        f"{path}: the model is damaged or was altered; its checksum does not match."
+    )
     length = int.from_bytes(raw[:8], "little")
     if len(raw) < 8 + length <= 8 + MAX_HEADER_BYTES and raw[8:9] == b"{":
         raise damaged
-    try:  # our part of the header, before any memory is allocated for the arrays that it claims to have
-        head = json.loads(json.loads(raw[8 : 8 + min(length, MAX_HEADER_BYTES)])["__metadata__"][FORMAT])
+    # our part of the header, before any memory is allocated for the arrays that it
+    # claims to have
+    try:
+        head = json.loads(
+            json.loads(raw[8 : 8 + min(length, MAX_HEADER_BYTES)])["__metadata__"][
+                FORMAT
+            ]
+        )
         require(head["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise not_a_model(path) from None
     if head.get("version") != VERSION:
         raise FileError(
-            f"{path}: this model has format version {head.get('version')!r} and this imprint reads version {VERSION}; "
-            f"install the imprint that wrote it or a newer one."
+            f"{path}: this model has format version {head.get('version')!r} and this"
+            f" imprint reads version {VERSION}; install the imprint that wrote it or a"
+            " newer one."
         )
     try:
         document, arrays = json.loads(head["document"]), load(raw)
@@ -93,7 +122,9 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Report an exception that invalid content raises as one sentence about the file."""
+    """Report an exception that invalid content raises as one sentence about the
+    file.
+    """
     try:
         yield
     except ParameterError as e:
@@ -108,4 +139,6 @@ def not_a_model(path: str | os.PathLike[str]) -> FileError:
 
 
 def _checksum(text: str, arrays: dict[str, Array]) -> str:
-    return digest(part for name in sorted(arrays) for part in (name, arrays[name])) + digest([text])
+    return digest(
+        part for name in sorted(arrays) for part in (name, arrays[name])
+    ) + digest([text])

@@ -1,9 +1,11 @@
-"""SQLite databases with a write-ahead log, a checksum per row, and one sentence for every failure.
+"""SQLite databases with a write-ahead log, a checksum per row, and one sentence for
+every failure.
 
-By convention the last column of every table is called `checksum` and holds `checksum(*the_other_columns)`: write rows
-with `insert`, and test them with `is_intact` after reading. SQLite itself does not notice a flipped bit inside a value.
-It treats damage at the end of the write-ahead log as an unfinished write. To detect that too, store elsewhere which row
-was written last.
+By convention the last column of every table is called `checksum` and holds
+`checksum(*the_other_columns)`: write rows with `insert`, and test them with `is_intact`
+after reading. SQLite itself does not notice a flipped bit inside a value. It treats
+damage at the end of the write-ahead log as an unfinished write. To detect that too,
+store elsewhere which row was written last.
 """
 
 import hashlib
@@ -18,7 +20,10 @@ from imprint.core.errors import FileError
 
 APPLICATION_ID = 0x494D5052  # "IMPR", in the header of every database of this library
 TIMEOUT = 60.0  # seconds to wait for another process before a call fails
-CANNOT_WRITE = {getattr(sqlite3, f"SQLITE_{name}") for name in ("FULL", "CANTOPEN", "READONLY", "PERM", "IOERR")}
+CANNOT_WRITE = {
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("FULL", "CANTOPEN", "READONLY", "PERM", "IOERR")
+}
 Value = None | int | float | str | bytes
 
 
@@ -38,21 +43,28 @@ def is_intact(row: Sequence[Any]) -> bool:
 
 
 class DamagedDatabaseError(FileError):
-    """A database is damaged or has another format; a cache may then be deleted and computed again."""
+    """A database is damaged or has another format; a cache may then be deleted and
+    computed again.
+    """
 
 
 class Database:
     """One SQLite file. Any thread may call it; calls run one after the other.
 
-    `tables` are the statements that create the tables of a new file, and `version` is the number of that format: a file
-    with another number is refused. With `durable`, a transaction is on the disk when it ends (full synchronisation).
-    Without it, a power failure may lose the last transactions, but it never damages the file.
+    `tables` are the statements that create the tables of a new file, and `version` is
+    the number of that format: a file with another number is refused. With `durable`, a
+    transaction is on the disk when it ends (full synchronisation). Without it, a power
+    failure may lose the last transactions, but it never damages the file.
     """
 
-    def __init__(self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True) -> None:
+    def __init__(
+        self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True
+    ) -> None:
         self.path, self._lock = path, RLock()
         with self._reporting_errors():
-            self._connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
+            )
         try:
             self.execute("PRAGMA journal_mode = WAL")
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -69,21 +81,30 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit the writes of a block together when it ends; an error in the block rolls them back."""
+        """Commit the writes of a block together when it ends; an error in the block
+        rolls them back.
+        """
         with self._lock:
             self.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has rolled it back already if the disk was full
+                # SQLite has rolled it back already if the disk was full
+                with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
 
     def insert(self, table: str, *values: Value) -> None:
-        """Write a row and its checksum, replacing a row that has the same primary key."""
+        """Write a row and its checksum, replacing a row that has the same primary
+        key.
+        """
         placeholders = ", ".join("?" * (len(values) + 1))
-        self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({placeholders})", *values, checksum(*values))
+        self.execute(
+            f"INSERT OR REPLACE INTO {table} VALUES ({placeholders})",
+            *values,
+            checksum(*values),
+        )
 
     def damaged(self, what: str) -> FileError:
         """The error for content that is not what was written; `what` names it."""
@@ -97,20 +118,29 @@ class Database:
     def _create(self, tables: Sequence[str], version: int) -> None:
         if self._application_and_version() == (APPLICATION_ID, version):
             return
-        with self.transaction():  # exclusive: another process may have created the tables meanwhile
+        # exclusive: another process may have created the tables meanwhile
+        with self.transaction():
             header = self._application_and_version()
-            if header == (0, 0) and self.execute("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                pragmas = (f"PRAGMA user_version = {version}", f"PRAGMA application_id = {APPLICATION_ID}")
+            if header == (0, 0) and self.execute(
+                "SELECT count(*) FROM sqlite_master"
+            ) == [(0,)]:
+                pragmas = (
+                    f"PRAGMA user_version = {version}",
+                    f"PRAGMA application_id = {APPLICATION_ID}",
+                )
                 for statement in (*tables, *pragmas):
                     self.execute(statement)
             elif header != (APPLICATION_ID, version):
                 raise DamagedDatabaseError(
-                    f"{self.path}: this file is damaged or has another format (it states {header[1]}, this imprint "
-                    f"reads {version}); use the imprint that wrote it, or restore a copy."
+                    f"{self.path}: this file is damaged or has another format (it"
+                    f" states {header[1]}, this imprint reads {version}); use the"
+                    " imprint that wrote it, or restore a copy."
                 )
 
     def _application_and_version(self) -> tuple[int, int]:
-        ((application, version),) = self.execute("SELECT * FROM pragma_application_id, pragma_user_version")
+        ((application, version),) = self.execute(
+            "SELECT * FROM pragma_application_id, pragma_user_version"
+        )
         return application, version
 
     @contextmanager
@@ -118,17 +148,25 @@ class Database:
         """Report an error of SQLite as one sentence."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter if a message of SQLite quotes damaged bytes
+        # the latter if a message of SQLite quotes damaged bytes
+        except (sqlite3.Error, UnicodeDecodeError) as e:
             if isinstance(e, sqlite3.ProgrammingError) and "closed" in str(e):
-                raise FileError(f"{self.path} was closed while it was used; try again.") from None
-            code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value cannot be decoded
+                raise FileError(
+                    f"{self.path} was closed while it was used; try again."
+                ) from None
+            # without: a value cannot be decoded
+            code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 rule = "try again when that one has finished"
-                raise FileError(f"{self.path} is in use by another process; {rule}.") from None
+                raise FileError(
+                    f"{self.path} is in use by another process; {rule}."
+                ) from None
             if code in CANNOT_WRITE:
                 reason = "No space left on device" if code == sqlite3.SQLITE_FULL else e
                 raise FileError(f"Cannot write {self.path}: {reason}.") from None
-            raise DamagedDatabaseError(f"{self.path} is damaged ({e}); restore a copy of the file.") from None
+            raise DamagedDatabaseError(
+                f"{self.path} is damaged ({e}); restore a copy of the file."
+            ) from None
 
 
 def remove_database(path: Path) -> None:

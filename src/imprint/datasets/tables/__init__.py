@@ -1,7 +1,8 @@
-"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables. Tags: several labels per input.
+"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables.
+Tags: several labels per input.
 
-Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
-line; in other tables the first row is 1.
+Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header
+is row 1; in `.jsonl` a row is a line; in other tables the first row is 1.
 """
 
 import json
@@ -18,13 +19,36 @@ from imprint.core.errors import FileError, first_names, reporting_damage
 from imprint.core.label_sets import SEPARATOR, from_lists
 from imprint.datasets.files import UNREADABLE, FileInputs
 from imprint.datasets.split import NO_LABELS, SPLITS, Split, classes_of
-from imprint.datasets.tables.formats import NumberedRow, TableBatch, batches_of, not_utf8
+from imprint.datasets.tables.formats import (
+    NumberedRow,
+    TableBatch,
+    batches_of,
+    not_utf8,
+)
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
-from imprint.datasets.tables.values import INTEGER, cell_error, is_missing, quote, to_label_array
+from imprint.datasets.tables.values import (
+    INTEGER,
+    cell_error,
+    is_missing,
+    quote,
+    to_label_array,
+)
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
+SUFFIXES = (
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    ".parquet",
+    ".csv.gz",
+    ".tsv.gz",
+    ".jsonl.gz",
+    ".feather",
+    ".json",
+    ".xlsx",
+)
 MAX_ROWS = 10  # that one message names
-FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}  # cells of a column that is a label
+# cells of a column that is a label
+FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}
 
 
 def table_suffix(path: str | Path) -> str | None:
@@ -35,16 +59,29 @@ def table_suffix(path: str | Path) -> str | None:
 
 def table_in(folder: Path, split: str) -> Path | None:
     """The table in a folder that is called `train` or `test`."""
-    return next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
+    return next(
+        (
+            path
+            for suffix in SUFFIXES
+            if (path := folder / f"{split}{suffix}").is_file()
+        ),
+        None,
+    )
 
 
 def load_table_folder(folder: Path, split: str, **options: Any) -> Split:
-    """One split of a folder that holds `train.csv` and `test.csv`, or tables in other formats."""
+    """One split of a folder that holds `train.csv` and `test.csv`, or tables in other
+    formats.
+    """
     path = table_in(folder, split)
     if path is None:
-        raise FileError(f"{folder} has no test split; put it there as test.csv or test.jsonl.")
+        raise FileError(
+            f"{folder} has no test split; put it there as test.csv or test.jsonl."
+        )
     parts = tuple(part for part in SPLITS if table_in(folder, part) is not None)
-    return replace(load_table(path, None, **options), origin=folder.resolve().name, parts=parts)
+    return replace(
+        load_table(path, None, **options), origin=folder.resolve().name, parts=parts
+    )
 
 
 def load_table(
@@ -58,10 +95,13 @@ def load_table(
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
-    A column `split` assigns rows to splits; without one, all rows are `train`. With a `separator`, a cell holds several
-    labels; lists of labels and several columns of labels need none.
+    A column `split` assigns rows to splits; without one, all rows are `train`. With a
+    `separator`, a cell holds several labels; lists of labels and several columns of
+    labels need none.
     """
-    layout = choose_layout(path, first_row(path), label_column, text_column, labelled=labelled)
+    layout = choose_layout(
+        path, first_row(path), label_column, text_column, labelled=labelled
+    )
     parts: set[str] = set()
     rows, unlabelled = array("q"), array("q")  # by number
     names: list[str] = []
@@ -70,7 +110,11 @@ def load_table(
     numbers = array("f")  # grows in place, so that there is one copy of the embeddings
     width: int | None = None
     for batch in read_batches(path, layout.columns):
-        part_of_row = ["train"] * len(batch.rows) if layout.split is None else [*map(str, batch.values(layout.split))]
+        part_of_row = (
+            ["train"] * len(batch.rows)
+            if layout.split is None
+            else [*map(str, batch.values(layout.split))]
+        )
         parts.update(part_of_row)
         batch = batch.select([split in (None, part) for part in part_of_row])
         if layout.label is not None:
@@ -93,12 +137,18 @@ def load_table(
     if not rows and unlabelled:
         raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
     if not rows:
-        raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(parts))}.")
+        raise FileError(
+            f"{path} has no {split} split; its rows are {' and '.join(sorted(parts))}."
+        )
     inputs: Any = tuple(texts)
     if layout.kind != "text":
         inputs = np.frombuffer(numbers, dtype=np.float32).reshape(len(rows), -1)
         inputs.flags.writeable = False
-    y = to_label_array(path, layout.label, label_cells, rows) if layout.label is not None else NO_LABELS
+    y = (
+        to_label_array(path, layout.label, label_cells, rows)
+        if layout.label is not None
+        else NO_LABELS
+    )
     left_out = f"({len(unlabelled):,}): {first_names(unlabelled, MAX_ROWS)}"
     table = Split(
         inputs,
@@ -108,40 +158,69 @@ def load_table(
         "text" if layout.kind == "text" else "embedding",
         origin=path.name,
         parts=tuple(part for part in SPLITS if part in parts),
-        omissions=(f"Left out rows of {path.name} without a label {left_out}.",) if unlabelled else (),
+        omissions=(
+            (f"Left out rows of {path.name} without a label {left_out}.",)
+            if unlabelled
+            else ()
+        ),
     )
-    has_lists = len(y) > 0 and all(str(label).startswith("[") for label in table.classes)  # such as ["joy", "love"]
-    return with_tags(table, separator or SEPARATOR) if separator or layout.tags or has_lists else table
+    # such as ["joy", "love"]
+    has_lists = len(y) > 0 and all(
+        str(label).startswith("[") for label in table.classes
+    )
+    return (
+        with_tags(table, separator or SEPARATOR)
+        if separator or layout.tags or has_lists
+        else table
+    )
 
 
 def _label_cells(batch: TableBatch, layout: TableLayout) -> list[Any]:
     """The cells of the labels; a list of labels as JSON."""
     if layout.tags:
-        return [json.dumps(_row_tags(layout.tags, row)) for row in zip(*map(batch.values, layout.tags))]
-    return [json.dumps(cell) if isinstance(cell, list) else cell for cell in batch.values(str(layout.label))]
+        return [
+            json.dumps(_row_tags(layout.tags, row))
+            for row in zip(*map(batch.values, layout.tags))
+        ]
+    return [
+        json.dumps(cell) if isinstance(cell, list) else cell
+        for cell in batch.values(str(layout.label))
+    ]
 
 
 def _row_tags(names: Sequence[str], values: Sequence[Any]) -> list[str]:
-    """The labels in several columns of a row. A column of 0 and 1 is a label; other cells are labels."""
+    """The labels in several columns of a row. A column of 0 and 1 is a label; other
+    cells are labels.
+    """
     texts = ["" if is_missing(value) else str(value).strip() for value in values]
     flags = [FLAGS.get(text.lower().removesuffix(".0")) for text in texts]
-    return [name if flag else text for name, text, flag in zip(names, texts, flags) if flag is not False]
+    return [
+        name if flag else text
+        for name, text, flag in zip(names, texts, flags)
+        if flag is not False
+    ]
 
 
 def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
     values = batch.values(column)
     for row, value in zip(batch.rows, values):
         if not isinstance(value, str):
-            problem = "there is no text" if value is None else f"{quote(value)} is not a text"
+            problem = (
+                "there is no text" if value is None else f"{quote(value)} is not a text"
+            )
             raise cell_error(path, row, column, problem)
     return values
 
 
-def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
+def read_batches(
+    path: Path, columns: Sequence[str] | None = None
+) -> Iterator[TableBatch]:
     """The batches of a table; of a Parquet file, only the given `columns`."""
     with reporting_damage(path, "table"):
         try:
-            yield from batches_of(path, table_suffix(path) or path.suffix.lower(), columns)
+            yield from batches_of(
+                path, table_suffix(path) or path.suffix.lower(), columns
+            )
         except ValueError as e:  # of Python or of Arrow
             if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
                 raise not_utf8(path) from None
@@ -165,14 +244,25 @@ def first_row(path: Path) -> NumberedRow:
 
 
 def with_tags(split: Split, separator: str) -> Split:
-    """The inputs with tags: labels are split at the separator, and equal files in several folders are one input."""
-    by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
+    """The inputs with tags: labels are split at the separator, and equal files in
+    several folders are one input.
+    """
+    by_cell = {
+        label: _split_cell(str(label), separator, split.origin)
+        for label in split.classes
+    }
     cells = [by_cell[label] for label in split.labels.tolist()]
     if isinstance(split.inputs, FileInputs):
         groups: dict[str, list[int]] = {}
-        for i, digest in enumerate(split.inputs.digests()):  # an unreadable file equals no other
-            groups.setdefault(f"{digest} {i}" if digest == UNREADABLE else digest, []).append(i)
-        cells = [sorted({label for i in group for label in cells[i]}) for group in groups.values()]
+        # an unreadable file equals no other
+        for i, digest in enumerate(split.inputs.digests()):
+            groups.setdefault(
+                f"{digest} {i}" if digest == UNREADABLE else digest, []
+            ).append(i)
+        cells = [
+            sorted({label for i in group for label in cells[i]})
+            for group in groups.values()
+        ]
         first = [group[0] for group in groups.values()]
         inputs, names = split.inputs.part(first), [split.names[i] for i in first]
         split = replace(split, inputs=inputs, names=names, labels=split.labels[first])
@@ -189,6 +279,10 @@ def _split_cell(cell: str, separator: str, origin: str) -> list[str]:
         items = json.loads(cell)
     except (ValueError, RecursionError):
         items = None
-    if not isinstance(items, list) or not all(isinstance(item, str | int) and str(item).strip() for item in items):
-        raise FileError(f'{origin}: {quote(cell)} is not a list of labels, such as ["joy", "love"].')
+    if not isinstance(items, list) or not all(
+        isinstance(item, str | int) and str(item).strip() for item in items
+    ):
+        raise FileError(
+            f'{origin}: {quote(cell)} is not a list of labels, such as ["joy", "love"].'
+        )
     return [str(item).strip() for item in items]

@@ -1,7 +1,8 @@
-"""The formats of tables: CSV, Parquet and Feather in Arrow batches of bounded size, JSON and Excel row by row.
+"""The formats of tables: CSV, Parquet and Feather in Arrow batches of bounded size,
+JSON and Excel row by row.
 
-pyarrow's JSON reader is not used: it infers one type per column, such as a date for the label '2024-01-01', and refuses
-columns of mixed types without naming the value.
+pyarrow's JSON reader is not used: it infers one type per column, such as a date for the
+label '2024-01-01', and refuses columns of mixed types without naming the value.
 """
 
 import codecs
@@ -24,7 +25,8 @@ from imprint.datasets.tables.values import check_distinct, is_number
 BATCH_BYTES = 1 << 23  # of CSV; a row must fit
 BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
-LIST_ROWS = 64  # of Parquet with lists, whose lengths are not known before they are read
+# of Parquet with lists, whose lengths are not known before they are read
+LIST_ROWS = 64
 MIN_UNPACKED_LIMIT = 1 << 28  # bytes; every Parquet file may unpack to that size,
 MAX_UNPACKED_RATIO = 1000  # and a large one to this many times its size on disk
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
@@ -37,7 +39,9 @@ class TableBatch(NamedTuple):
     columns: dict[str, Any]  # Arrow arrays, or lists
 
     def column(self, name: str) -> Any:
-        """An Arrow array, or a list; a column that the batch does not have is a list of None."""
+        """An Arrow array, or a list; a column that the batch does not have is a list of
+        None.
+        """
         return self.columns.get(name, [None] * len(self.rows))
 
     def values(self, name: str) -> list[Any]:
@@ -58,42 +62,66 @@ class TableBatch(NamedTuple):
             return self
         mask = pa.array(selected)
         columns = {
-            name: list(compress(column, selected)) if isinstance(column, list) else column.filter(mask)
+            name: (
+                list(compress(column, selected))
+                if isinstance(column, list)
+                else column.filter(mask)
+            )
             for name, column in self.columns.items()
         }
         return TableBatch(list(compress(self.rows, selected)), columns)
 
 
-def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterator[TableBatch]:
-    """The batches of a table of the format with this suffix; of a Parquet file, only the given `columns`."""
+def batches_of(
+    path: Path, suffix: str, columns: Sequence[str] | None
+) -> Iterator[TableBatch]:
+    """The batches of a table of the format with this suffix; of a Parquet file, only
+    the given `columns`.
+    """
     if suffix in ROW_READERS:
         rows = ROW_READERS[suffix](path)
         size = 1  # `first_row` needs exactly the columns that the first row has
         while chunk := list(islice(rows, size)):
             names = dict.fromkeys(name for _, row in chunk for name in row)
-            columns_by_name = {name: [row.get(name) for _, row in chunk] for name in names}
+            columns_by_name = {
+                name: [row.get(name) for _, row in chunk] for name in names
+            }
             yield TableBatch([number for number, _ in chunk], columns_by_name)
             size = BATCH_ROWS
     elif suffix.startswith((".csv", ".tsv")):
         yield from _delimited_batches(path)
     else:
         first = 1
-        for arrow in _parquet_batches(path, columns) if suffix == ".parquet" else _feather_batches(path):
-            arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
-            yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
+        for arrow in (
+            _parquet_batches(path, columns)
+            if suffix == ".parquet"
+            else _feather_batches(path)
+        ):
+            # Arrow does not check the indices and offsets of a damaged file
+            arrow.validate(full=True)
+            yield TableBatch(
+                range(first, first + len(arrow)),
+                dict(zip(arrow.schema.names, arrow.columns)),
+            )
             first += len(arrow)
 
 
 def not_utf8(path: Path) -> FileError:
     """The error for another encoding; it names the line and the byte."""
-    with suppress(OSError, EOFError, zlib.error), _open_text(path) as text:  # a compressed file may be damaged too
+    # a compressed file may be damaged too
+    with suppress(OSError, EOFError, zlib.error), _open_text(path) as text:
         for number, line in enumerate(text.buffer, 1):
-            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            if number == 1 and line.startswith(
+                (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            ):
                 return FileError(f"{path} is in UTF-16: save it as UTF-8.")
             try:
                 line.decode()
             except UnicodeDecodeError as e:
-                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
+                return FileError(
+                    f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x});"
+                    " save it as UTF-8."
+                )
     return FileError(f"{path} is not UTF-8: save it as UTF-8.")
 
 
@@ -120,7 +148,10 @@ def _json_lines(path: Path) -> Iterator[NumberedRow]:
                 reason = getattr(e, "msg", "it is nested too deeply")
                 raise FileError(f"{path}, row {number}: not JSON ({reason}).") from None
             if not isinstance(row, dict):
-                raise FileError(f"{path}, row {number}: not a JSON object, such as {{'text': ..., 'label': ...}}.")
+                raise FileError(
+                    f"{path}, row {number}: not a JSON object, such as {{'text': ...,"
+                    " 'label': ...}."
+                )
             yield number, row
 
 
@@ -128,12 +159,21 @@ def _json_array(path: Path) -> Iterator[NumberedRow]:
     """The objects of a JSON array, or the columns of one object."""
     with _open_text(path) as f:
         content = json.load(f)
-    if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
+    if (
+        isinstance(content, dict)
+        and content
+        and all(isinstance(column, list) for column in content.values())
+    ):
         if len({len(column) for column in content.values()}) > 1:
             raise FileError(f"{path}: its columns must be of one length.")
         content = [dict(zip(content, values)) for values in zip(*content.values())]
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise FileError(f"{path} must hold a list of objects, such as [{{'text': ..., 'label': ...}}].")
+    if not isinstance(content, list) or not all(
+        isinstance(row, dict) for row in content
+    ):
+        raise FileError(
+            f"{path} must hold a list of objects, such as [{{'text': ..., 'label':"
+            " ...}]."
+        )
     yield from enumerate(content, 1)
 
 
@@ -144,7 +184,11 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
     except ImportError:
         raise missing("excel", f"{path.name}: .xlsx files need openpyxl") from None
     with reporting_damage(path, "workbook"), open(path, "rb") as f:
-        rows = load_workbook(f, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
+        rows = (
+            load_workbook(f, read_only=True, data_only=True)
+            .worksheets[0]
+            .iter_rows(values_only=True)
+        )
         header = ["" if name is None else str(name) for name in next(rows, ())]
         while header and not header[-1]:
             header.pop()
@@ -170,40 +214,64 @@ def _delimited_batches(path: Path) -> Iterator[TableBatch]:
     from pyarrow import csv as arrow_csv
 
     header, delimiter = _header(path)
-    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
-    convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), null_values=[])
+    parse = arrow_csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False
+    )
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(header, pa.string()), null_values=[]
+    )
     options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
     first = 2
     try:
         with arrow_csv.open_csv(path, options, parse, convert) as reader:
             for arrow in reader:
-                batch = TableBatch(range(first, first + len(arrow)), dict(zip(header, arrow.columns)))
-                filled = reduce(pc.or_, (pc.not_equal(column, "") for column in arrow.columns))
+                batch = TableBatch(
+                    range(first, first + len(arrow)), dict(zip(header, arrow.columns))
+                )
+                filled = reduce(
+                    pc.or_, (pc.not_equal(column, "") for column in arrow.columns)
+                )
                 yield batch.select(filled.to_pylist())
                 first += len(arrow)
     except pa.ArrowInvalid as e:
         unclosed = "is a quotation mark not closed?"
-        if match := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL):
+        if match := re.search(
+            r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL
+        ):
             row, width, fields, text = match.groups()
             hint = f"; {unclosed}" if text.count('"') % 2 else "."
-            raise FileError(f"{path}, row {row}: {fields} fields, but the header has {width} columns{hint}") from None
+            raise FileError(
+                f"{path}, row {row}: {fields} fields, but the header has {width}"
+                f" columns{hint}"
+            ) from None
         if "straddl" in str(e):
             limit = f"{BATCH_BYTES >> 20} MB"
-            raise FileError(f"{path}, row {first} or later: it is longer than {limit}; {unclosed}") from None
+            raise FileError(
+                f"{path}, row {first} or later: it is longer than {limit}; {unclosed}"
+            ) from None
         raise
 
 
 def _header(path: Path) -> tuple[list[str], str]:
-    """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
+    """The column names of a delimited file, and the delimiter: a tab, a comma, or a
+    semicolon.
+    """
     with _open_text(path) as f:
         line = f.readline(BATCH_BYTES)
         delimiter = ";" if ";" in line and "," not in line else ","
-        delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else delimiter
+        delimiter = (
+            "\t"
+            if path.name.lower().removesuffix(".gz").endswith(".tsv")
+            else delimiter
+        )
         header = next(csv.reader(chain([line], f), delimiter=delimiter), [])
     if not any(name.strip() for name in header):
         raise FileError(f"{path} has no rows: its first line must name the columns.")
     if all(map(is_number, header)):
-        raise FileError(f"{path} has no header: its first row must name the columns, and it holds numbers.")
+        raise FileError(
+            f"{path} has no header: its first row must name the columns, and it holds"
+            " numbers."
+        )
     check_distinct(path, header)
     return header, delimiter
 
@@ -211,27 +279,43 @@ def _header(path: Path) -> tuple[list[str], str]:
 def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     """Texts stay dictionary-encoded, so that equal ones are in memory once.
 
-    One encoded value may stand for millions: a file that unpacks to far more than its size is refused.
+    One encoded value may stand for millions: a file that unpacks to far more than its
+    size is refused.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     size = 0
     limit = max(MIN_UNPACKED_LIMIT, MAX_UNPACKED_RATIO * path.stat().st_size)
-    ratio = f"{MAX_UNPACKED_RATIO:,} times its size" if limit > MIN_UNPACKED_LIMIT else "the limit for a small file"
-    too_large = FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
+    ratio = (
+        f"{MAX_UNPACKED_RATIO:,} times its size"
+        if limit > MIN_UNPACKED_LIMIT
+        else "the limit for a small file"
+    )
+    too_large = FileError(
+        f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read."
+    )
     with open(path, "rb") as f:
         schema = pq.read_schema(f)
         check_distinct(path, schema.names)
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         fields = [field for field in schema if columns is None or field.name in columns]
         has_lists = any(field.type.num_fields for field in fields)
-        rows = LIST_ROWS if has_lists else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
+        rows = (
+            LIST_ROWS
+            if has_lists
+            else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
+        )
         with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
             if 8 * table.metadata.num_rows * len(fields) > limit:
                 raise too_large
-            for batch in table.iter_batches(rows, columns=list(columns) if columns is not None else None):
-                size += sum(getattr(column, "indices", column).nbytes for column in batch.columns)
+            for batch in table.iter_batches(
+                rows, columns=list(columns) if columns is not None else None
+            ):
+                size += sum(
+                    getattr(column, "indices", column).nbytes
+                    for column in batch.columns
+                )
                 if size > limit:
                     raise too_large
                 yield batch

@@ -1,7 +1,7 @@
 """The role of each column of a table, and its embeddings as a float32 matrix.
 
-Arrow converts columns fast, but its errors do not name a cell. Columns that it cannot convert are therefore converted
-cell by cell.
+Arrow converts columns fast, but its errors do not name a cell. Columns that it cannot
+convert are therefore converted cell by cell.
 """
 
 import difflib
@@ -15,18 +15,37 @@ import numpy as np
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError
 from imprint.datasets.tables.formats import NumberedRow, TableBatch
-from imprint.datasets.tables.values import cell_error, quote_names, to_number, to_numbers
+from imprint.datasets.tables.values import (
+    cell_error,
+    quote_names,
+    to_number,
+    to_numbers,
+)
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
 LABEL_COLUMNS = ("label", "labels", "category")
-NAME_COLUMNS = ("name", "path", "file", "filename", "id", "index", "", "unnamed: 0", "__index_level_0__")
-"""Columns that name a row, in upper or lower case; pandas writes its index as one of the last three."""
+NAME_COLUMNS = (
+    "name",
+    "path",
+    "file",
+    "filename",
+    "id",
+    "index",
+    "",
+    "unnamed: 0",
+    "__index_level_0__",
+)
+"""Columns that name a row, in upper or lower case; pandas writes its index as one of
+the last three.
+"""
 InputKind: TypeAlias = Literal["text", "numbers", "list"]
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Which columns hold what. `inputs` is one column of texts or of lists, or the columns of numbers in order."""
+    """Which columns hold what. `inputs` is one column of texts or of lists, or the
+    columns of numbers in order.
+    """
 
     kind: InputKind
     inputs: tuple[str, ...]
@@ -34,7 +53,8 @@ class TableLayout:
     label: str | None
     split: str | None
     name: str | None
-    tags: tuple[str, ...]  # the columns of labels, if there are several; `label` then lists them
+    # the columns of labels, if there are several; `label` then lists them
+    tags: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -44,25 +64,45 @@ class TableLayout:
 
 
 def choose_layout(
-    path: Path, first_row: NumberedRow, label_column: str | None, text_column: str | None, *, labelled: bool
+    path: Path,
+    first_row: NumberedRow,
+    label_column: str | None,
+    text_column: str | None,
+    *,
+    labelled: bool,
 ) -> TableLayout:
     """The layout of a table, by its column names and its first row."""
     number, values = first_row
     default = LABEL_COLUMNS[0] if labelled else None
-    label = label_column or next((column for column in LABEL_COLUMNS if column in values), default)
+    label = label_column or next(
+        (column for column in LABEL_COLUMNS if column in values), default
+    )
     has_tags = label is not None and label not in values and "," in label
     tags = tuple(column.strip() for column in str(label).split(",")) if has_tags else ()
-    for column, option in (*((column, "label_column") for column in tags or (label,)), (text_column, "text_column")):
+    for column, option in (
+        *((column, "label_column") for column in tags or (label,)),
+        (text_column, "text_column"),
+    ):
         if column is not None and column not in values:
             raise _no_column(path, column, list(values), option)
     text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
-    split = SPLIT_COLUMN if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text) else None
-    names = [column for column in values if column.lower() in NAME_COLUMNS and column not in (label, text)]
+    split = (
+        SPLIT_COLUMN
+        if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text)
+        else None
+    )
+    names = [
+        column
+        for column in values
+        if column.lower() in NAME_COLUMNS and column not in (label, text)
+    ]
     kind: InputKind = "text"
     inputs: tuple[str, ...] = (text or "",)
     if text is None:
         roles = (label, split, *names, *tags)
-        without_role = {column: value for column, value in values.items() if column not in roles}
+        without_role = {
+            column: value for column, value in values.items() if column not in roles
+        }
         kind, inputs = _number_columns(path, number, without_role)
     name = names[0] if names else None
     if not labelled:
@@ -70,11 +110,20 @@ def choose_layout(
     return TableLayout(kind, inputs, frozenset(values), label, split, name, tags)
 
 
-def _number_columns(path: Path, number: int, values: Mapping[str, Any]) -> tuple[InputKind, tuple[str, ...]]:
+def _number_columns(
+    path: Path, number: int, values: Mapping[str, Any]
+) -> tuple[InputKind, tuple[str, ...]]:
     """The columns of the embeddings, by their values in the first row."""
-    lists = [column for column, value in values.items() if isinstance(value, list) or str(value).lstrip()[:1] == "["]
+    lists = [
+        column
+        for column, value in values.items()
+        if isinstance(value, list) or str(value).lstrip()[:1] == "["
+    ]
     if len(lists) > 1:
-        raise FileError(f"{path} has several columns of lists: {quote_names(lists)}; keep the one with the embeddings.")
+        raise FileError(
+            f"{path} has several columns of lists: {quote_names(lists)}; keep the one"
+            " with the embeddings."
+        )
     if lists:
         return "list", tuple(lists)
     if not values:
@@ -83,35 +132,64 @@ def _number_columns(path: Path, number: int, values: Mapping[str, Any]) -> tuple
         try:
             to_number(value)
         except ValueError as e:
-            hint = "; if it holds the texts, name it as text_column" if isinstance(value, str) and value else ""
+            hint = (
+                "; if it holds the texts, name it as text_column"
+                if isinstance(value, str) and value
+                else ""
+            )
             raise cell_error(path, number, column, f"{e}{hint}") from None
     return "numbers", tuple(values)
 
 
-def _no_column(path: Path, column: str, columns: Sequence[str], option: str) -> FileError:
+def _no_column(
+    path: Path, column: str, columns: Sequence[str], option: str
+) -> FileError:
     by_lower = {name.lower(): name for name in columns}
     similar = difflib.get_close_matches(column.lower(), by_lower, 1, cutoff=0.5)
-    advice = f"Did you mean {by_lower[similar[0]]!r}?" if similar else f"Name another as {option}."
-    return FileError(f"{path} has no column {column!r}. {advice} It has: {quote_names(columns)}.")
+    advice = (
+        f"Did you mean {by_lower[similar[0]]!r}?"
+        if similar
+        else f"Name another as {option}."
+    )
+    return FileError(
+        f"{path} has no column {column!r}. {advice} It has: {quote_names(columns)}."
+    )
 
 
-def to_matrix(path: Path, batch: TableBatch, layout: TableLayout, width: int | None) -> Array:
-    """The embeddings of a batch, (rows, width); `width` is that of the batches before."""
+def to_matrix(
+    path: Path, batch: TableBatch, layout: TableLayout, width: int | None
+) -> Array:
+    """The embeddings of a batch, (rows, width); `width` is that of the batches
+    before.
+    """
     if layout.kind == "numbers":
-        for column in sorted(batch.columns.keys() - layout.all_columns):  # in JSON Lines, each row names its columns
+        # in JSON Lines, each row names its columns
+        for column in sorted(batch.columns.keys() - layout.all_columns):
             for number, value in zip(batch.rows, batch.values(column)):
                 if value is not None:
-                    raise cell_error(path, number, column, "the first row has no such column")
+                    raise cell_error(
+                        path, number, column, "the first row has no such column"
+                    )
     arrays = [batch.column(name) for name in layout.inputs]
-    X = None if any(isinstance(array, list) for array in arrays) else _from_arrow(arrays, layout.kind)
+    X = (
+        None
+        if any(isinstance(array, list) for array in arrays)
+        else _from_arrow(arrays, layout.kind)
+    )
     if X is not None and width in (None, X.shape[1]) and np.isfinite(X).all():
         return X
     rows: list[list[float]] = []
-    for number, *values in zip(batch.rows, *(batch.values(column) for column in layout.inputs)):
+    for number, *values in zip(
+        batch.rows, *(batch.values(column) for column in layout.inputs)
+    ):
         row: list[float] = []
         for column, value in zip(layout.inputs, values):
             try:
-                row += to_numbers(value, width) if layout.kind == "list" else [to_number(value)]
+                row += (
+                    to_numbers(value, width)
+                    if layout.kind == "list"
+                    else [to_number(value)]
+                )
             except ValueError as e:
                 raise cell_error(path, number, column, e) from None
         rows.append(row)
@@ -120,24 +198,32 @@ def to_matrix(path: Path, batch: TableBatch, layout: TableLayout, width: int | N
 
 
 def _from_arrow(arrays: list[Any], kind: InputKind) -> Array | None:
-    """The matrix in Arrow arrays; None if they hold anything but numbers, or lists of one length."""
+    """The matrix in Arrow arrays; None if they hold anything but numbers, or lists of
+    one length.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
         with np.errstate(over="ignore"):
             if kind == "numbers":
-                return np.stack([_floats(array) for array in arrays], axis=1, dtype=np.float32)
+                return np.stack(
+                    [_floats(array) for array in arrays], axis=1, dtype=np.float32
+                )
             widths = pc.unique(pc.list_value_length(arrays[0])).to_pylist()
             if len(widths) != 1 or not widths[0]:
                 return None
-            return _floats(arrays[0].flatten()).astype(np.float32).reshape(-1, widths[0])
+            return (
+                _floats(arrays[0].flatten()).astype(np.float32).reshape(-1, widths[0])
+            )
     except (pa.ArrowException, TypeError):
         return None
 
 
 def _floats(array: Any) -> Array:
-    """The numbers in an Arrow array; anything else, or a missing value, raises an error of Arrow or TypeError."""
+    """The numbers in an Arrow array; anything else, or a missing value, raises an error
+    of Arrow or TypeError.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,6 @@
-"""Single values of tables: numbers, labels and missing cells, and the errors that name a row and a column."""
+"""Single values of tables: numbers, labels and missing cells, and the errors that name
+a row and a column.
+"""
 
 import json
 import math
@@ -16,7 +18,8 @@ from imprint.core.errors import FileError, first_names
 from imprint.datasets.split import MAX_LABEL_LENGTH, Label
 
 MAX_FLOAT = float(np.finfo(np.float32).max)
-INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
+# 007 is a text, and so is a number beyond int64
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 def quote(value: object) -> str:
@@ -33,7 +36,9 @@ def quote_names(names: Sequence[str]) -> str:
 def check_distinct(path: Path, columns: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     if repeated := [name for name, times in Counter(columns).items() if times > 1]:
-        raise FileError(f"{path} has more than one column called {quote_names(repeated)}.")
+        raise FileError(
+            f"{path} has more than one column called {quote_names(repeated)}."
+        )
 
 
 def cell_error(path: Path, row: int, column: str, problem: object) -> FileError:
@@ -43,7 +48,11 @@ def cell_error(path: Path, row: int, column: str, problem: object) -> FileError:
 
 def is_missing(value: Any) -> bool:
     """Whether a cell is empty."""
-    return value is None or (isinstance(value, str) and not value.strip()) or value != value
+    return (
+        value is None
+        or (isinstance(value, str) and not value.strip())
+        or value != value
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -53,7 +62,9 @@ def is_number(value: Any) -> bool:
             float(value)
         except ValueError:
             return False
-    return isinstance(value, int | float | Decimal | str) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal | str) and not isinstance(
+        value, bool
+    )
 
 
 def to_number(value: Any) -> float:
@@ -61,37 +72,55 @@ def to_number(value: Any) -> float:
     if value is None or value == "":
         raise ValueError("there is no number")
     if isinstance(value, dict):
-        raise ValueError("it is nested; a column must hold numbers, lists of numbers, or texts")
+        raise ValueError(
+            "it is nested; a column must hold numbers, lists of numbers, or texts"
+        )
     if not is_number(value):
         raise ValueError(f"{quote(value)} is not a number")
-    number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
+    number = (
+        float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
+    )
     if not abs(number) <= MAX_FLOAT:
-        raise ValueError(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
+        raise ValueError(
+            f"{quote(value)} is"
+            f" {'not finite' if not math.isfinite(number) else 'too large'}"
+        )
     return number
 
 
 def to_numbers(value: Any, width: int | None) -> list[float]:
-    """A list of `width` finite numbers, perhaps as JSON in a text; other values raise ValueError."""
+    """A list of `width` finite numbers, perhaps as JSON in a text; other values raise
+    ValueError.
+    """
     items = value
     if isinstance(value, str):
         try:
             items = json.loads(value)
         except (ValueError, RecursionError):
-            raise ValueError(f"{quote(value)} is not a list of numbers, such as [0.5, 1]") from None
+            raise ValueError(
+                f"{quote(value)} is not a list of numbers, such as [0.5, 1]"
+            ) from None
     if not isinstance(items, list) or not items:
         raise ValueError(f"{quote(items)} is not a list of numbers")
     if width is not None and len(items) != width:
-        raise ValueError(f"a list of {len(items)} numbers, but the rows before have {width}")
+        raise ValueError(
+            f"a list of {len(items)} numbers, but the rows before have {width}"
+        )
     return list(map(to_number, items))
 
 
-def to_label_array(path: Path, column: str, cells: Iterable[Any], rows: Iterable[int]) -> Array:
-    """The labels in a column: all texts, or all integers (int64); the error of an invalid one names its row.
+def to_label_array(
+    path: Path, column: str, cells: Iterable[Any], rows: Iterable[int]
+) -> Array:
+    """The labels in a column: all texts, or all integers (int64); the error of an
+    invalid one names its row.
 
-    Delimited files hold texts only. Spaces around their labels are stripped, and labels that are all integers become
-    integers.
+    Delimited files hold texts only. Spaces around their labels are stripped, and labels
+    that are all integers become integers.
     """
-    typed = not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes[-2:]}
+    typed = not {".csv", ".tsv", ".txt"} & {
+        suffix.lower() for suffix in path.suffixes[-2:]
+    }
     labels: list[Label] = []
     first_rows: dict[Label, int] = {}  # the first row of each distinct label
     for cell, row in zip(cells, rows):
@@ -113,14 +142,19 @@ def to_label_array(path: Path, column: str, cells: Iterable[Any], rows: Iterable
 
 
 def _checked_label(value: Any, first_rows: Mapping[Label, int]) -> Label:
-    """A text or an integer, of the same type as the labels before, whose first rows are given."""
+    """A text or an integer, of the same type as the labels before, whose first rows are
+    given.
+    """
     label = int(value) if isinstance(value, float) and value.is_integer() else value
     if label is None or label == "":
         raise ValueError("there is no label")
     if type(label) is not str and (type(label) is not int or abs(label) >= 1 << 63):
         raise ValueError(_not_a_label(value))
     if len(str(label)) > MAX_LABEL_LENGTH:
-        raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {MAX_LABEL_LENGTH:,}")
+        raise ValueError(
+            f"the label has {len(str(label)):,} characters; the limit is"
+            f" {MAX_LABEL_LENGTH:,}"
+        )
     for first, row in first_rows.items():
         if type(label) is not type(first):
             rule = "labels must be all texts or all whole numbers"

@@ -1,4 +1,6 @@
-"""One HTML file from data, scripts and style; pictures on it are small and limited in number."""
+"""One HTML file from data, scripts and style; pictures on it are small and limited in
+number.
+"""
 
 import io
 import json
@@ -22,7 +24,9 @@ from imprint.report.html import ICON
 WEB = files(__package__) / "web"
 GENERATOR_TAG = b'<meta name="generator" content="imprint '
 IMPORT = re.compile(r'^import .*? from "\./(\w+)\.js";\n', re.MULTILINE)
-SCRIPT_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "&<>"})
+SCRIPT_ESCAPES = str.maketrans(
+    {character: f"\\u{ord(character):04x}" for character in "&<>"}
+)
 """Escapes by which JSON cannot end its HTML element."""
 MAX_SIDE = 112  # pixels of a picture
 MAX_CONTENTS = 400  # pictures or texts on one page, so that it stays a few megabytes
@@ -31,14 +35,18 @@ MAX_PATH_LENGTH = 120  # characters
 
 
 def document(title: str, lead: str, script: str, data: dict[str, Any]) -> str:
-    """A page whose script reads the JSON in its element `data`; nothing in `data` is interpreted as markup."""
+    """A page whose script reads the JSON in its element `data`; nothing in `data` is
+    interpreted as markup.
+    """
     return Template(_text("page.html")).substitute(
         title=escape(printable(title)),
         lead=escape(printable(lead)),
         version=escape(__version__),
         icon=ICON,
         style=_text("page.css"),
-        data=json.dumps(data, allow_nan=False, separators=(",", ":")).translate(SCRIPT_ESCAPES),
+        data=json.dumps(data, allow_nan=False, separators=(",", ":")).translate(
+            SCRIPT_ESCAPES
+        ),
         script=bundle(script),
     )
 
@@ -50,7 +58,9 @@ def is_page(path: Path) -> bool:
 
 
 def bundle(script: str) -> str:
-    """A module after the modules that it imports, as one script without import statements."""
+    """A module after the modules that it imports, as one script without import
+    statements.
+    """
     modules = [script]
     for module in modules:  # the list grows: what a module imports comes after it
         modules += IMPORT.findall(_text(f"{module}.js"))
@@ -65,7 +75,9 @@ def _text(name: str) -> str:
 def with_contents(
     items: dict[int, dict[str, Any]], inputs: Callable[[int], Any], kind: Modality
 ) -> dict[int, dict[str, Any]]:
-    """The items of a page, by the index of an input; the first ones with the picture or text of the input."""
+    """The items of a page, by the index of an input; the first ones with the picture or
+    text of the input.
+    """
     for i in list(items)[:MAX_CONTENTS]:
         with suppress(UnreadableInput):  # it was deleted after it was embedded
             items[i] |= content(inputs(i), kind)
@@ -73,7 +85,9 @@ def with_contents(
 
 
 def content(item: Any, kind: Modality) -> dict[str, str]:
-    """An input as a page shows it: a text, or a small picture as a data URI; nothing for sounds and embeddings."""
+    """An input as a page shows it: a text, or a small picture as a data URI; nothing
+    for sounds and embeddings.
+    """
     from PIL import Image
 
     shown = kind.show(item)
@@ -85,10 +99,14 @@ def content(item: Any, kind: Modality) -> dict[str, str]:
     format = "png" if max(image.size) <= MAX_SIDE // 2 else "jpeg"
     image.thumbnail((MAX_SIDE, MAX_SIDE))
     image.save(out, format, quality=72)
-    return {"picture": f"data:image/{format};base64,{b64encode(out.getvalue()).decode()}"}
+    return {
+        "picture": f"data:image/{format};base64,{b64encode(out.getvalue()).decode()}"
+    }
 
 
 def shortened(path: str) -> str:
     """A printable path; a long one loses its middle."""
     text, half = printable(path, 10_000), MAX_PATH_LENGTH // 2
-    return text if len(text) <= MAX_PATH_LENGTH else f"{text[: half - 1]}…{text[-half:]}"
+    return (
+        text if len(text) <= MAX_PATH_LENGTH else f"{text[: half - 1]}…{text[-half:]}"
+    )

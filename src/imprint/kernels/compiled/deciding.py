@@ -10,12 +10,20 @@ from imprint.kernels.scores import DISTANCE_OFFSET
 
 
 @jit
-def count_many(scores: Array, rows: Array, truth: Array, rounding: Any, counts: Any) -> None:
-    """Count the queries of every decision by the largest score, as `Counts` does; on a tie the first class wins."""
+def count_many(
+    scores: Array, rows: Array, truth: Array, rounding: Any, counts: Any
+) -> None:
+    """Count the queries of every decision by the largest score, as `Counts` does; on a
+    tie the first class wins.
+    """
     correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
     n = len(truth)
-    best, second, winner = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
+    best, second, winner = (
+        np.empty(n, scores.dtype),
+        np.empty(n, scores.dtype),
+        np.empty(n, np.int32),
+    )
     for t in range(decisions):
         best[:], second[:], winner[:] = scores[rows[t, 0]], -np.inf, 0
         for c in range(1, n_classes):
@@ -34,8 +42,11 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: Any, counts: 
 
 
 @jit
-def maxima_of_sets(scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array) -> None:
-    """Fill in the largest scores among the rows of every set; a set that continues the one before it starts from that.
+def maxima_of_sets(
+    scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array
+) -> None:
+    """Fill in the largest scores among the rows of every set; a set that continues the
+    one before it starts from that.
 
     NaN is the largest of all.
     """
@@ -54,10 +65,14 @@ def maxima_of_sets(scores: Array, first: Array, size: Array, unit: Array, factor
 
 
 @jit
-def smallest(D: Array, first: Array, size: Array, starts: Array, m: int, out: Array) -> None:
-    """Fill `out` from column `starts[s]` on with the m smallest of the values `first[s]` to `first[s] + size[s]`.
+def smallest(
+    D: Array, first: Array, size: Array, starts: Array, m: int, out: Array
+) -> None:
+    """Fill `out` from column `starts[s]` on with the m smallest of the values
+    `first[s]` to `first[s] + size[s]`.
 
-    A set that begins where the one before does, and is no smaller, goes on with its list.
+    A set that begins where the one before does, and is no smaller, goes on with its
+    list.
     """
     shortest = np.empty(m)
     for i in range(D.shape[0]):
@@ -84,16 +99,34 @@ def smallest(D: Array, first: Array, size: Array, starts: Array, m: int, out: Ar
 
 
 @jit
-def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array, rounding: float, counts: Any) -> None:
-    """Merge the lists of the classes, nearest first, and decide whenever the m neighbours of a vote have been seen.
+def vote(
+    lists: Array,
+    starts: Array,
+    rows: Array,
+    truth: Array,
+    ballots: Array,
+    rounding: float,
+    counts: Any,
+) -> None:
+    """Merge the lists of the classes, nearest first, and decide whenever the m
+    neighbours of a vote have been seen.
 
-    Each row of `ballots` is a vote: its m, whether it is uniform, and its number. They are sorted by m.
+    Each row of `ballots` is a vote: its m, whether it is uniform, and its number. They
+    are sorted by m.
     """
     m, is_uniform, number = ballots[:, 0], ballots[:, 1], ballots[:, 2]
     correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
-    at, end, nearest = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
-    votes, members, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    at, end, nearest = (
+        np.empty(n_classes, np.int64),
+        np.empty(n_classes, np.int64),
+        np.empty(n_classes),
+    )
+    votes, members, earliest = (
+        np.empty(n_classes),
+        np.empty(n_classes),
+        np.empty(n_classes),
+    )
     for i in range(len(truth)):
         for t in range(decisions):
             total = 0
@@ -111,13 +144,17 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
                 earliest[label] = j if members[label] == 0 else earliest[label]
                 members[label] += 1
                 at[label] += 1
-                nearest[label] = lists[i, at[label]] if at[label] < end[label] else np.inf
+                nearest[label] = (
+                    lists[i, at[label]] if at[label] < end[label] else np.inf
+                )
                 while v < len(m) and m[v] == j + 1:
                     best, second, winner = -1.0, -1.0, 0
                     for c in range(n_classes):
                         score = votes[c]
                         if is_uniform[v]:
-                            score = members[c] + (members[c] > 0) * (m[v] - earliest[c]) / (2 * m[v])
+                            score = members[c] + (members[c] > 0) * (
+                                m[v] - earliest[c]
+                            ) / (2 * m[v])
                         if score > best:
                             best, second, winner = score, best, c
                         else:
@@ -125,21 +162,28 @@ def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array,
                     decision = t * len(m) + number[v]
                     predicted[decision, winner] += 1
                     correct[decision, winner] += winner == truth[i]
-                    near_ties[decision] += n_classes > 1 and best - second <= rounding * best
+                    near_ties[decision] += (
+                        n_classes > 1 and best - second <= rounding * best
+                    )
                     v += 1
 
 
 @jit
-def successive_targets(pool: Array, counts: Array, used: int, sizes: Array, levels: Array, targets: Array) -> None:
-    """Fill in every target: the quantiles of the pool and of the earlier targets, each counted `sizes` times.
+def successive_targets(
+    pool: Array, counts: Array, used: int, sizes: Array, levels: Array, targets: Array
+) -> None:
+    """Fill in every target: the quantiles of the pool and of the earlier targets, each
+    counted `sizes` times.
 
-    The first `used` values of the pool are ascending, and each counts as often as `counts` says. The pool has space for
-    all targets, which are merged into it from the end, so that nothing is overwritten.
+    The first `used` values of the pool are ascending, and each counts as often as
+    `counts` says. The pool has space for all targets, which are merged into it from the
+    end, so that nothing is overwritten.
     """
     d, total = len(levels), counts[:used].sum()
     for turn in range(len(targets)):
         target = targets[turn]
-        entry, end = 0, counts[0]  # the entry that holds a position, and the position after its last copy
+        # the entry that holds a position, and the position after its last copy
+        entry, end = 0, counts[0]
         for i in range(d):
             position = levels[i] * (total - 1)
             low = int(position)
@@ -150,7 +194,9 @@ def successive_targets(pool: Array, counts: Array, used: int, sizes: Array, leve
             below = pool[entry]
             above = below if low + 1 < end or entry + 1 == used else pool[entry + 1]
             step = above - below
-            target[i] = below + step * share if share < 0.5 else above - step * (1 - share)
+            target[i] = (
+                below + step * share if share < 0.5 else above - step * (1 - share)
+            )
         last, to = used - 1, used + d - 1
         for i in range(d - 1, -1, -1):
             while last >= 0 and pool[last] > target[i]:

@@ -1,4 +1,6 @@
-"""The `ClusterRows` of `kernels.lloyd` in compiled loops, with bounds by sketches or by the Gram matrix of the rows."""
+"""The `ClusterRows` of `kernels.lloyd` in compiled loops, with bounds by sketches or by
+the Gram matrix of the rows.
+"""
 
 from functools import cached_property
 
@@ -25,7 +27,9 @@ SAMPLE_ROWS = 512  # from which the directions of sketches are computed
 
 @jit
 def nearer(rows: RowArrays, candidates: Array, closest: Array, out: Array) -> None:
-    """Squared distances to a few rows, or `closest` where that is less; exact only where sketches allow less."""
+    """Squared distances to a few rows, or `closest` where that is less; exact only
+    where sketches allow less.
+    """
     X, C = rows.X, rows.X[candidates].astype(np.float64)
     short, centres = sketch(C, rows)
     products = np.dot(short, rows.sketches)  # (candidates, n)
@@ -35,13 +39,26 @@ def nearer(rows: RowArrays, candidates: Array, closest: Array, out: Array) -> No
         for i in range(X.shape[0]):
             out[j, i] = closest[i]
             half = 2 * (blur * blurs[i] + tail * tails[i])
-            if squares[i] + squared - 2 * np.float64(products[j, i]) - half < closest[i]:
+            if (
+                squares[i] + squared - 2 * np.float64(products[j, i]) - half
+                < closest[i]
+            ):
                 out[j, i] = min(closest[i], squared_distance(X, i, C, j))
 
 
 @jit_sums
-def closer(products: Array, norms: Array, weight: Array, c: int, closest: Array, t: int, out: Array) -> float:
-    """Fill `out[t]` with squared distances to row `c`, or `closest` where that is less; their weighted sum."""
+def closer(
+    products: Array,
+    norms: Array,
+    weight: Array,
+    c: int,
+    closest: Array,
+    t: int,
+    out: Array,
+) -> float:
+    """Fill `out[t]` with squared distances to row `c`, or `closest` where that is less;
+    their weighted sum.
+    """
     total = 0.0
     for i in range(len(closest)):
         distance = norms[i] + norms[c] - 2 * products[c, i]
@@ -51,13 +68,25 @@ def closer(products: Array, norms: Array, weight: Array, c: int, closest: Array,
 
 
 @jit
-def choose(products: Array, norms: Array, weight: Array, uniform: Array, doubt: float, chosen: Array) -> bool:
-    """Choose rows as `ClusterRows.choose` does, given the first one, by the inner products of all rows.
+def choose(
+    products: Array,
+    norms: Array,
+    weight: Array,
+    uniform: Array,
+    doubt: float,
+    chosen: Array,
+) -> bool:
+    """Choose rows as `ClusterRows.choose` does, given the first one, by the inner
+    products of all rows.
 
     False where potentials nearer than `doubt` to each other would decide.
     """
     n, draws = len(products), uniform.shape[1]
-    closest, cumulated, distances = np.full(n, np.inf), np.empty(n), np.empty((draws, n))
+    closest, cumulated, distances = (
+        np.full(n, np.inf),
+        np.empty(n),
+        np.empty((draws, n)),
+    )
     closer(products, norms, weight, chosen[0], closest, 0, distances)
     closest[:] = distances[0]
     for step in range(len(uniform)):
@@ -69,7 +98,11 @@ def choose(products: Array, norms: Array, weight: Array, uniform: Array, doubt: 
         for t in range(draws):
             target = uniform[step, t] * total
             c = np.searchsorted(cumulated, target, side="right")
-            if c == n or cumulated[c] - target <= doubt or (c > 0 and target - cumulated[c - 1] <= doubt):
+            if (
+                c == n
+                or cumulated[c] - target <= doubt
+                or (c > 0 and target - cumulated[c - 1] <= doubt)
+            ):
                 return False
             if c != row:
                 potential = closer(products, norms, weight, c, closest, t, distances)
@@ -87,15 +120,20 @@ def choose(products: Array, norms: Array, weight: Array, uniform: Array, doubt: 
 class CompiledRows(ClusterRows):
     """Rows clustered with sketches.
 
-    For a row x and a centre c about the mean of the rows, and P the projection on a few orthonormal directions that
-    hold most of the variance, `x.c = Px.Pc + (x - Px).(c - Pc)`. The last term is at most the product of the two tails.
-    The tail of a mean of many rows is short, so sketches nearly always determine the nearest centre.
+    For a row x and a centre c about the mean of the rows, and P the projection on a few
+    orthonormal directions that hold most of the variance, `x.c = Px.Pc + (x - Px).(c -
+    Pc)`. The last term is at most the product of the two tails. The tail of a mean of
+    many rows is short, so sketches nearly always determine the nearest centre.
     """
 
     @cached_property
     def _mean(self) -> Array:
         """The mean of the rows up to the rounding of their type.  # (d,) float64"""
-        return np.asarray((np.ones(len(self.X), dtype=self.X.dtype) @ self.X / len(self.X)).astype(np.float64))
+        return np.asarray(
+            (np.ones(len(self.X), dtype=self.X.dtype) @ self.X / len(self.X)).astype(
+                np.float64
+            )
+        )
 
     @cached_property
     def _about_mean(self) -> Array:
@@ -110,15 +148,36 @@ class CompiledRows(ClusterRows):
     def arrays(self) -> RowArrays:
         """The rows as the compiled loops take them."""
         X, squares, d = self.X, self._about_mean, self.X.shape[1]
-        norms, directions = squared_lengths(X), np.eye(d) if d <= SKETCH_WIDTH else _main_directions(X, self._mean)
+        norms, directions = (
+            squared_lengths(X),
+            np.eye(d) if d <= SKETCH_WIDTH else _main_directions(X, self._mean),
+        )
         sketches = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
         sketches -= (self._mean @ directions).astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", sketches, sketches, dtype=np.float64))
         rounding = (d + 4) * ROUNDOFF32 * np.sqrt(directions.shape[1] * norms) * 2
         blurs = rounding + (directions.shape[1] + 8) * ROUNDOFF32 * lengths
-        tails = np.sqrt(np.maximum(squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0))
-        sketches, gram = np.ascontiguousarray(sketches.T), np.empty((0, 0), dtype=np.float32)
-        return RowArrays(X, self.weight, norms, squares, blurs, tails, self._mean, directions, sketches, gram)
+        tails = np.sqrt(
+            np.maximum(
+                squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0
+            )
+        )
+        sketches, gram = (
+            np.ascontiguousarray(sketches.T),
+            np.empty((0, 0), dtype=np.float32),
+        )
+        return RowArrays(
+            X,
+            self.weight,
+            norms,
+            squares,
+            blurs,
+            tails,
+            self._mean,
+            directions,
+            sketches,
+            gram,
+        )
 
     @cached_property
     def sketched(self) -> "CompiledRows":
@@ -131,9 +190,13 @@ class CompiledRows(ClusterRows):
         return out
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        return distances_to_assigned(self.X, centres, labels.astype(np.int32, copy=False))
+        return distances_to_assigned(
+            self.X, centres, labels.astype(np.int32, copy=False)
+        )
 
-    def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
+    def lloyd(
+        self, chosen: Array, limit: float, max_iter: int
+    ) -> tuple[Array, Array, int]:
         (n, d), k, rows = self.X.shape, len(chosen), self.arrays
         has_gram = len(rows.gram) > 0
         state = Clustering(
@@ -152,21 +215,27 @@ class CompiledRows(ClusterRows):
         centres, iteration, has_ended = self.X[chosen], 0, False
         C = centres.astype(np.float64)
         while not has_ended:
-            iteration, has_ended = iterate(rows, state, centres, C, iteration, limit, max_iter)
+            iteration, has_ended = iterate(
+                rows, state, centres, C, iteration, limit, max_iter
+            )
             if not has_ended:
                 if has_gram:
                     return self.sketched.lloyd(chosen, limit, max_iter)
-                centres = self.means(state.sums, state.total, state.members, centres, state.labels)
+                centres = self.means(
+                    state.sums, state.total, state.members, centres, state.labels
+                )
                 state.stale[:] = True
         return centres, state.labels, iteration
 
 
 class GramRows(CompiledRows):
-    """Rows clustered with their Gram matrix, which all clusterings of the same few rows share.
+    """Rows clustered with their Gram matrix, which all clusterings of the same few rows
+    share.
 
-    Results equal those with sketches, bit for bit: where rounding might decide, and where a cluster loses all its rows,
-    sketches are used. An iteration costs rows x clusters, whatever the number of columns. Clustering 600 x 512 rows
-    with k = 1..15 and three seeds takes 18 ms of CPU time, with sketches 84 ms.
+    Results equal those with sketches, bit for bit: where rounding might decide, and
+    where a cluster loses all its rows, sketches are used. An iteration costs rows x
+    clusters, whatever the number of columns. Clustering 600 x 512 rows with k = 1..15
+    and three seeds takes 18 ms of CPU time, with sketches 84 ms.
     """
 
     @cached_property
@@ -177,22 +246,50 @@ class GramRows(CompiledRows):
 
     @cached_property
     def arrays(self) -> RowArrays:
-        norms, zeros, none = self.products.diagonal().copy(), np.zeros(len(self.X)), np.empty((0, 0))
+        norms, zeros, none = (
+            self.products.diagonal().copy(),
+            np.zeros(len(self.X)),
+            np.empty((0, 0)),
+        )
         short = self.products.astype(np.float32)
         sketches = none.astype(np.float32)
-        return RowArrays(self.X, self.weight, norms, norms, np.sqrt(norms), zeros, zeros, none, sketches, short)
+        return RowArrays(
+            self.X,
+            self.weight,
+            norms,
+            norms,
+            np.sqrt(norms),
+            zeros,
+            zeros,
+            none,
+            sketches,
+            short,
+        )
 
     def choose(self, first: Array, uniform: Array) -> Array:
-        norms, (n, d), chosen = self.arrays.norms, self.X.shape, np.empty(len(uniform) + 1, dtype=first.dtype)
-        chosen[:1], doubt = first, float(32 * (n + d + 8) * ROUNDOFF64 * self.weight.sum() * norms.max())
+        norms, (n, d), chosen = (
+            self.arrays.norms,
+            self.X.shape,
+            np.empty(len(uniform) + 1, dtype=first.dtype),
+        )
+        chosen[:1], doubt = (
+            first,
+            float(32 * (n + d + 8) * ROUNDOFF64 * self.weight.sum() * norms.max()),
+        )
         is_certain = choose(self.products, norms, self.weight, uniform, doubt, chosen)
         return chosen if is_certain else self.sketched.choose(first, uniform)
 
 
 def _main_directions(X: Array, mean: Array) -> Array:
-    """Orthonormal columns near the leading principal directions, by subspace iteration on some rows."""
-    sample = (X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS] - mean).astype(np.float32)
-    Q = np.random.default_rng(0).standard_normal((X.shape[1], SKETCH_WIDTH), dtype=np.float32)
+    """Orthonormal columns near the leading principal directions, by subspace iteration
+    on some rows.
+    """
+    sample = (X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS] - mean).astype(
+        np.float32
+    )
+    Q = np.random.default_rng(0).standard_normal(
+        (X.shape[1], SKETCH_WIDTH), dtype=np.float32
+    )
     for _ in range(2):
         Q, _ = np.linalg.qr(sample.T @ (sample @ Q))
     return np.linalg.qr(Q.astype(np.float64))[0]

@@ -1,4 +1,5 @@
 """k-means on a GPU by Triton programs: whole batches of problems at once.
 
-Imported only for rows on a GPU, so torch is imported at the top of these files and nowhere else.
+Imported only for rows on a GPU, so torch is imported at the top of these files and
+nowhere else.
 """

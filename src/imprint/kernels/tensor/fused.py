@@ -1,7 +1,9 @@
-"""k-means passes fused in Triton, on the rows where they lie; converged problems cost nothing.
+"""k-means passes fused in Triton, on the rows where they lie; converged problems cost
+nothing.
 
-Distances are products of float32 in three TF32 parts, as exact as float32. Sums of rows are kept as integers of 62
-bits to which changed rows are added and from which they are taken: exact in any order, so results repeat bit for bit.
+Distances are products of float32 in three TF32 parts, as exact as float32. Sums of rows
+are kept as integers of 62 bits to which changed rows are added and from which they are
+taken: exact in any order, so results repeat bit for bit.
 """
 
 from collections.abc import Callable
@@ -38,13 +40,23 @@ class Fused:
     def __init__(self, batch: Batch):
         self.batch, self.device = batch, batch.rows[0].device
         rows = [r.contiguous() for r in batch.rows]
-        self.rows = [r if r.data_ptr() % 16 == 0 else r.clone() for r in rows]  # programs read 16 bytes at a time
+        # programs read 16 bytes at a time
+        self.rows = [r if r.data_ptr() % 16 == 0 else r.clone() for r in rows]
         self.n, self.d = max(map(len, self.rows)), self.rows[0].shape[1]
         self.p, self.K, self.T = batch.draws.shape
         self.KP = max(16, triton.next_power_of_2(self.K))
-        where, sizes, c = [r.data_ptr() for r in self.rows], [len(r) for r in self.rows], len(self.rows)
-        numbers = torch.tensor([*where, *sizes, *batch.owner, *batch.k, *batch.tried]).to(self.device)  # one copy
-        self.where, self.sizes, self.owner, self.k, self.tried = torch.split(numbers, [c, c, *[self.p] * 3])
+        where, sizes, c = (
+            [r.data_ptr() for r in self.rows],
+            [len(r) for r in self.rows],
+            len(self.rows),
+        )
+        # one copy
+        numbers = torch.tensor(
+            [*where, *sizes, *batch.owner, *batch.k, *batch.tried]
+        ).to(self.device)
+        self.where, self.sizes, self.owner, self.k, self.tried = torch.split(
+            numbers, [c, c, *[self.p] * 3]
+        )
         self.tickets = self._new(max(self.p, c), dtype=torch.int32)
         self.replays: list[Callable[[], object]] = []
         self._measure()
@@ -58,8 +70,14 @@ class Fused:
     def _measure(self) -> None:
         c, groups = len(self.rows), triton.cdiv(self.n, MEASURE.rows)
         partial = self._room(c, groups, self.d, dtype=torch.float64)
-        squares, largest = self._room(c, groups, dtype=torch.float64), self._room(c, groups)
-        self.origin, self.spread = self._room(c, self.d), self._room(c, dtype=torch.float64)
+        squares, largest = (
+            self._room(c, groups, dtype=torch.float64),
+            self._room(c, groups),
+        )
+        self.origin, self.spread = (
+            self._room(c, self.d),
+            self._room(c, dtype=torch.float64),
+        )
         seeding.measure[(groups, c)](
             self.where, self.sizes, partial, squares, largest, self.origin, self.spread, self.tickets, self.d, groups,
             BN=MEASURE.rows, BD=MEASURE.columns, num_warps=MEASURE.warps, num_stages=MEASURE.stages,
@@ -67,7 +85,9 @@ class Fused:
         self.largest = largest[:, 0]
 
     def _recorded(self, work: Callable[[], object]) -> Callable[[], object]:
-        """A call that repeats `work`, which has run once, without the host. It is stored while a replay may run."""
+        """A call that repeats `work`, which has run once, without the host. It is
+        stored while a replay may run.
+        """
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):
@@ -81,11 +101,20 @@ class Fused:
     # Seeding
 
     def seed(self) -> Tensor:
-        blocks, TP = triton.cdiv(self.n, SEED.rows), max(2, triton.next_power_of_2(self.T))
+        blocks, TP = (
+            triton.cdiv(self.n, SEED.rows),
+            max(2, triton.next_power_of_2(self.T)),
+        )
         draws = torch.from_numpy(self.batch.draws).to(self.device)
-        near, closest = self._room(self.p, self.T, self.n), self._room(self.p, self.n).fill_(torch.inf)
+        near, closest = (
+            self._room(self.p, self.T, self.n),
+            self._room(self.p, self.n).fill_(torch.inf),
+        )
         cost = self._room(self.p, blocks, TP, dtype=torch.float64)
-        chosen, turn = self._new(self.p, self.K, dtype=torch.long), self._new(self.p, dtype=torch.int32)
+        chosen, turn = (
+            self._new(self.p, self.K, dtype=torch.long),
+            self._new(self.p, dtype=torch.int32),
+        )
         sizes = self.sizes[self.owner]
         first = torch.minimum((draws[:, 0, 0] * sizes).long(), sizes - 1)
         candidates = first[:, None].repeat(1, self.T)
@@ -114,11 +143,14 @@ class Fused:
         several()
         while left:
             is_empty = ((self.counts == 0) & is_centre).any()
-            seen.copy_(torch.stack([(self.done == 0).any(), is_empty]), non_blocking=True)
+            seen.copy_(
+                torch.stack([(self.done == 0).any(), is_empty]), non_blocking=True
+            )
             copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             copied.record()
             for _ in range(REPLAYS_PER_CHECK):
-                several()  # while the host looks; what has converged costs next to nothing
+                # while the host looks; what has converged costs next to nothing
+                several()
             copied.synchronize()
             left, emptied = seen.tolist()
             if emptied and self._revive(chosen, max_iter):
@@ -126,22 +158,37 @@ class Fused:
         self.done.zero_()
         self._nearest()
         counts, labels = self.counts[:, : self.K].double(), self.labels.long()
-        inside = torch.arange(self.n, device=self.device) < self.sizes[self.owner][:, None]
+        inside = (
+            torch.arange(self.n, device=self.device) < self.sizes[self.owner][:, None]
+        )
         scatter = by_label(torch.where(inside, self._gaps(), 0), labels, self.K)
-        return ClusterEnds(self._centres() + self.origin[self.owner][:, None], labels, counts, scatter, self.steps)
+        return ClusterEnds(
+            self._centres() + self.origin[self.owner][:, None],
+            labels,
+            counts,
+            scatter,
+            self.steps,
+        )
 
     def _load(self, chosen: Tensor) -> None:
         """Room for one batch of centres, padded."""
-        self.big, self.small = self._new(self.p, self.KP, self.d), self._new(self.p, self.KP, self.d)
-        self.half = self._room(self.p, self.KP).fill_(torch.inf)  # centres beyond a problem's k are infinitely far
+        self.big, self.small = (
+            self._new(self.p, self.KP, self.d),
+            self._new(self.p, self.KP, self.d),
+        )
+        # centres beyond a problem's k are infinitely far
+        self.half = self._room(self.p, self.KP).fill_(torch.inf)
         self.labels = self._room(self.p, self.n, dtype=torch.int32).fill_(-1)
         self.sums = self._new(self.p, self.KP, self.d, dtype=torch.int64)
         self.shift = self._new(self.p, self.KP, dtype=torch.float64)
         self.counts = self._new(self.p, self.KP, dtype=torch.int32)
         self.changed, self.done, self.steps = self._new(3, self.p, dtype=torch.int32)
         self.limit = (self.batch.tol * self.spread)[self.owner]
-        reach = self.n * self.largest.double().clamp(min=torch.finfo(torch.float32).tiny)
-        self.scale = torch.exp2(torch.floor(61 - torch.log2(reach)))  # sums around the origin stay within 62 bits
+        reach = self.n * self.largest.double().clamp(
+            min=torch.finfo(torch.float32).tiny
+        )
+        # sums around the origin stay within 62 bits
+        self.scale = torch.exp2(torch.floor(61 - torch.log2(reach)))
         self._place(chosen)
 
     def _place(self, chosen: Tensor, centres: Tensor | None = None) -> None:
@@ -184,9 +231,13 @@ class Fused:
         return out
 
     def _revive(self, chosen: Tensor, max_iter: int) -> bool:
-        """Move empty clusters to rows far from their centres; returns whether any problem has to go on."""
+        """Move empty clusters to rows far from their centres; returns whether any
+        problem has to go on.
+        """
         centres = self._centres()
-        moved = relocate(self.batch, self.origin, centres, self._gaps(), self.counts[:, : self.K])
+        moved = relocate(
+            self.batch, self.origin, centres, self._gaps(), self.counts[:, : self.K]
+        )
         moved &= self.steps < max_iter
         if not bool(moved.any()):
             return False

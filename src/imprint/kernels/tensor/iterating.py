@@ -1,8 +1,9 @@
 """The Triton programs of Lloyd's iteration: one tile of rows or one centre each.
 
-Sums over rows are of integers (`scale` times the number), hence exact and free of order. A number is `big + small`: as
-much of it as TF32 holds, then of the rest. The program that moves the last centre of a problem checks whether the
-problem has converged; the ticket, which counts finished programs, tells which program that is.
+Sums over rows are of integers (`scale` times the number), hence exact and free of
+order. A number is `big + small`: as much of it as TF32 holds, then of the rest. The
+program that moves the last centre of a problem checks whether the problem has
+converged; the ticket, which counts finished programs, tells which program that is.
 """
 
 import triton
@@ -37,7 +38,11 @@ def place(
         z, at = tl.arange(0, DP), p * KP + j
         if CHOSEN:
             c = tl.load(owner + p)
-            x = tl.load(address(rows, c) + tl.load(chosen + p * K + j) * d + z, mask=z < d, other=0.0)
+            x = tl.load(
+                address(rows, c) + tl.load(chosen + p * K + j) * d + z,
+                mask=z < d,
+                other=0.0,
+            )
             x -= tl.load(origin + c * d + z, mask=z < d, other=0.0)
         else:
             x = tl.load(centres + (p * K + j) * d + z, mask=z < d, other=0.0)
@@ -53,7 +58,9 @@ def assign(
     rows, origin, big, small, half, scale, owner, sizes, done, labels, sums, counts, changed, n, d,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DP: tl.constexpr,
 ):  # fmt: skip
-    """Nearest centre of a tile of rows; those that changed theirs leave the old sum for the new one."""
+    """Nearest centre of a tile of rows; those that changed theirs leave the old sum for
+    the new one.
+    """
     b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if tl.load(done + p) == 0:
         c = tl.load(owner + p)
@@ -64,8 +71,14 @@ def assign(
         score = tl.zeros((BN, KP), tl.float32)
         for s in range(0, d, BD):
             z = s + tl.arange(0, BD)
-            x = tl.load(base + r[:, None] * d + z[None, :], mask=ok[:, None] & (z < d)[None, :], other=0.0)
-            xb, xs = split(x - tl.load(origin + c * d + z, mask=z < d, other=0.0)[None, :])
+            x = tl.load(
+                base + r[:, None] * d + z[None, :],
+                mask=ok[:, None] & (z < d)[None, :],
+                other=0.0,
+            )
+            xb, xs = split(
+                x - tl.load(origin + c * d + z, mask=z < d, other=0.0)[None, :]
+            )
             w = (p * KP + j[None, :]) * d + z[:, None]
             wb = tl.load(big + w, mask=(z < d)[:, None], other=0.0)
             ws = tl.load(small + w, mask=(z < d)[:, None], other=0.0)
@@ -80,7 +93,9 @@ def assign(
             tl.store(labels + p * n + r, best, mask=moved)
             tl.atomic_add(changed + p, number, sem="relaxed")
             tl.atomic_add(counts + p * KP + best, 1, mask=moved, sem="relaxed")
-            tl.atomic_add(counts + p * KP + old, -1, mask=moved & (old >= 0), sem="relaxed")
+            tl.atomic_add(
+                counts + p * KP + old, -1, mask=moved & (old >= 0), sem="relaxed"
+            )
             factor = tl.load(scale + c)
             z = tl.arange(0, DP)
             o = tl.load(origin + c * d + z, mask=z < d, other=0.0)
@@ -89,10 +104,14 @@ def assign(
             while at != NONE:
                 x = tl.load(base + at // KP**2 * d + z, mask=z < d, other=0.0)
                 v = ((x - o).to(tl.float64) * factor).to(tl.int64)
-                tl.atomic_add(sums + (p * KP + at % KP) * d + z, v, mask=z < d, sem="relaxed")
+                tl.atomic_add(
+                    sums + (p * KP + at % KP) * d + z, v, mask=z < d, sem="relaxed"
+                )
                 left = at // KP % KP - 1
                 if left >= 0:
-                    tl.atomic_add(sums + (p * KP + left) * d + z, -v, mask=z < d, sem="relaxed")
+                    tl.atomic_add(
+                        sums + (p * KP + left) * d + z, -v, mask=z < d, sem="relaxed"
+                    )
                 waiting = tl.where(waiting == at, NONE, waiting)
                 at = tl.min(waiting, axis=0)
 
@@ -102,21 +121,28 @@ def move(
     big, small, half, k, owner, done, sums, counts, scale, shift, changed, tickets, limit, steps, d, most,
     KP: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Move one centre to the mean of its rows; a centre without rows stays. The last program checks convergence."""
+    """Move one centre to the mean of its rows; a centre without rows stays. The last
+    program checks convergence.
+    """
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     number = tl.load(k + p)
     if tl.load(done + p) == 0:  # noqa: SIM102 - Triton does not short-circuit
         if j < number:
             at = p * KP + j
             count = tl.load(counts + at)
-            share = tl.load(scale + tl.load(owner + p)) * tl.maximum(count, 1).to(tl.float64)
+            share = tl.load(scale + tl.load(owner + p)) * tl.maximum(count, 1).to(
+                tl.float64
+            )
             gone = tl.zeros((), tl.float64)
             length = tl.zeros((), tl.float64)
             for s in range(0, d, BD):
                 z = s + tl.arange(0, BD)
                 old = tl.load(big + at * d + z, mask=z < d, other=0.0)
                 old += tl.load(small + at * d + z, mask=z < d, other=0.0)
-                mean = tl.load(sums + at * d + z, mask=z < d, other=0).to(tl.float64) / share
+                mean = (
+                    tl.load(sums + at * d + z, mask=z < d, other=0).to(tl.float64)
+                    / share
+                )
                 new = tl.where(count > 0, mean.to(tl.float32), old)
                 upper, lower = split(new)
                 tl.store(big + at * d + z, upper, mask=z < d)
@@ -128,12 +154,18 @@ def move(
             tl.store(shift + at, gone)
             tl.debug_barrier()
             if tl.atomic_add(tickets + p, 1) == number - 1:
-                check_convergence(done, shift, changed, tickets, limit, steps, p, most, KP)
+                check_convergence(
+                    done, shift, changed, tickets, limit, steps, p, most, KP
+                )
 
 
 @triton.jit
-def check_convergence(done, shift, changed, tickets, limit, steps, p, most, KP: tl.constexpr):
-    """End a problem when no row changed its centre, when the centres hardly moved, or after `most` steps."""
+def check_convergence(
+    done, shift, changed, tickets, limit, steps, p, most, KP: tl.constexpr
+):
+    """End a problem when no row changed its centre, when the centres hardly moved, or
+    after `most` steps.
+    """
     far = tl.sum(tl.load(shift + p * KP + tl.arange(0, KP)), axis=0)
     moved = tl.load(changed + p)
     step = tl.load(steps + p) + 1
@@ -164,6 +196,9 @@ def gaps(
         x = tl.load(base + r[:, None] * d + z[None, :], mask=both, other=0.0)
         x -= tl.load(origin + c * d + z, mask=z < d, other=0.0)[None, :]
         w = (p * KP + centre[:, None]) * d + z[None, :]
-        gap = x - (tl.load(big + w, mask=both, other=0.0) + tl.load(small + w, mask=both, other=0.0))
+        gap = x - (
+            tl.load(big + w, mask=both, other=0.0)
+            + tl.load(small + w, mask=both, other=0.0)
+        )
         total += tl.sum(tl.where(both, gap * gap, 0.0).to(tl.float64), axis=1)
     tl.store(out + p * n + r, total, mask=r < n)

@@ -1,4 +1,6 @@
-"""Many k-means problems at once on a GPU, by Triton programs: ragged classes, several k and seeds in one batch."""
+"""Many k-means problems at once on a GPU, by Triton programs: ragged classes, several k
+and seeds in one batch.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -12,7 +14,8 @@ from imprint.kernels.kmeans import KMeansResult, Problem
 from imprint.kernels.lloyd import trials
 
 BLOCK_VALUES = 2**24  # values held at once where they are summed by label
-MAX_BATCH_DISTANCES = 2**29  # rows x centres over all problems of a batch, in memory at a time
+# rows x centres over all problems of a batch, in memory at a time
+MAX_BATCH_DISTANCES = 2**29
 
 
 class Batch(NamedTuple):
@@ -27,7 +30,9 @@ class Batch(NamedTuple):
 
 
 class ClusterEnds(NamedTuple):
-    """The clusterings of a batch; centres beyond a problem's k and rows beyond its class are padding."""
+    """The clusterings of a batch; centres beyond a problem's k and rows beyond its
+    class are padding.
+    """
 
     centres: Tensor  # (p, K, d)
     labels: Tensor  # (p, n)
@@ -37,12 +42,18 @@ class ClusterEnds(NamedTuple):
 
 
 def kmeans_many(
-    rows: Sequence[Tensor], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
+    rows: Sequence[Tensor],
+    problems: Sequence[Problem],
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-4,
 ) -> list[KMeansResult]:
-    """Solve several problems in batches, as `kernels.kmeans.kmeans_many` does; labels stay tensors.
+    """Solve several problems in batches, as `kernels.kmeans.kmeans_many` does; labels
+    stay tensors.
 
-    The random numbers are those of the NumPy version, and results agree with it up to the rounding of float32
-    distances. The host checks only every few iterations whether all problems have converged.
+    The random numbers are those of the NumPy version, and results agree with it up to
+    the rounding of float32 distances. The host checks only every few iterations whether
+    all problems have converged.
     """
     results: dict[int, KMeansResult] = {}
     for chosen in _batches(rows, problems):
@@ -53,11 +64,16 @@ def kmeans_many(
 
 def _batches(rows: Sequence[Tensor], problems: Sequence[Problem]) -> list[list[int]]:
     """Problems of like k together, as many as memory allows."""
-    order = sorted(range(len(problems)), key=lambda i: (problems[i].k, problems[i].rows))
+    order = sorted(
+        range(len(problems)), key=lambda i: (problems[i].k, problems[i].rows)
+    )
     widest = max(map(len, rows))
     batches: list[list[int]] = [[]]
     for i in order:
-        if batches[-1] and (len(batches[-1]) + 1) * problems[i].k * widest > MAX_BATCH_DISTANCES:
+        if (
+            batches[-1]
+            and (len(batches[-1]) + 1) * problems[i].k * widest > MAX_BATCH_DISTANCES
+        ):
             batches.append([])
         batches[-1].append(i)
     return batches
@@ -71,8 +87,13 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
         rng = np.random.default_rng(p.seed)
         draws[i, 0, 0] = rng.random()
         draws[i, 1 : p.k, : trials(p.k)] = rng.random((p.k - 1, trials(p.k)))
-    owner, k = [used.index(p.rows) for p in problems], [min(p.k, len(rows[p.rows])) for p in problems]
-    return Batch([rows[c] for c in used], owner, k, draws, [trials(p.k) for p in problems], tol)
+    owner, k = (
+        [used.index(p.rows) for p in problems],
+        [min(p.k, len(rows[p.rows])) for p in problems],
+    )
+    return Batch(
+        [rows[c] for c in used], owner, k, draws, [trials(p.k) for p in problems], tol
+    )
 
 
 def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
@@ -90,18 +111,33 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
         mass, squares = counts[i, :k][full], scatter[i, :k][full]
         labels = cluster_of_row if full.all() else rank[i][cluster_of_row]
         sums = mass, squares / mass, float(squares.sum())
-        results.append(KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i])))
+        results.append(
+            KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i]))
+        )
     return results
 
 
 def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
-    """Sums of values with the same label, in a fixed order, so that they repeat bit for bit.  # (p, n) -> (p, K)"""
-    several = torch.split(torch.arange(K, device=labels.device), max(1, BLOCK_VALUES // labels.numel()))
-    return torch.cat([torch.where(labels[:, None] == j[:, None], values[:, None], 0).sum(2) for j in several], dim=1)
+    """Sums of values with the same label, in a fixed order, so that they repeat bit for
+    bit.  # (p, n) -> (p, K)
+    """
+    several = torch.split(
+        torch.arange(K, device=labels.device), max(1, BLOCK_VALUES // labels.numel())
+    )
+    return torch.cat(
+        [
+            torch.where(labels[:, None] == j[:, None], values[:, None], 0).sum(2)
+            for j in several
+        ],
+        dim=1,
+    )
 
 
-def relocate(batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:
-    """Give empty clusters, in place, the rows farthest from their centres, as scikit-learn does.  # (p,) moved?
+def relocate(
+    batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor
+) -> Tensor:
+    """Give empty clusters, in place, the rows farthest from their centres, as
+    scikit-learn does.  # (p,) moved?
 
     Centres are around the origin of their class.
     """
@@ -112,7 +148,8 @@ def relocate(batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts
             c = batch.owner[i]
             X = batch.rows[c] - origin[c]
             value, row = gaps[i].topk(len(slots))
-            apart = value > 1e-12 * X.square().sum(1).max()  # else a row that is its centre, up to float32
+            # else a row that is its centre, up to float32
+            apart = value > 1e-12 * X.square().sum(1).max()
             slots, row = slots[apart], row[apart]
             centres[i, slots] = X[row]
             moved[i] = len(row) > 0

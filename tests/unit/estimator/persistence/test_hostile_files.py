@@ -25,7 +25,11 @@ METHODS = [
     ("least_squares", "max"),
     ("k_least_squares(k=2)", "nearest(m=2, weighting='uniform')"),
 ]
-LABELS = (np.array(["ant", "bee", "cow"]), np.array([3, 5, 9]), np.array([0.0, 1.0, 2.0]))
+LABELS = (
+    np.array(["ant", "bee", "cow"]),
+    np.array([3, 5, 9]),
+    np.array([0.0, 1.0, 2.0]),
+)
 NEW = {"U": "zebra", "i": 77, "f": 77.0}
 RNG = np.random.default_rng(0)
 X, Q = RNG.normal(size=(15, 3)), RNG.normal(size=(4, 3))
@@ -37,7 +41,9 @@ def no_waiting_for_the_disk(monkeypatch):
 
 
 def original(which: int):
-    return _original(which % 162)  # methods, types of labels and numbers, calibrated or not
+    return _original(
+        which % 162
+    )  # methods, types of labels and numbers, calibrated or not
 
 
 @cache
@@ -48,17 +54,63 @@ def _original(which: int):
     post = ("none", "l2", "quantile")[which % 3 if aggregator != "kernel" else 0]
     knows_itself = which // len(METHODS) % 3 == 0
     clf = ImprintClassifier(
-        generator=generator, aggregator=aggregator, norm_post=post, calibrate=knows_itself, random_state=1
+        generator=generator,
+        aggregator=aggregator,
+        norm_post=post,
+        calibrate=knows_itself,
+        random_state=1,
     )
     clf.fit(X.astype(dtype), labels[np.arange(15) % 3])
     document, arrays = head_to_parts(clf.head_)
     return {**document, "kind": "classifier"}, arrays
 
 
-VALUES = [None, True, -1, 0, 1, 3, 2**31, 2**63, 2**64, -(10**30), 0.5, 1e308, float("nan"), float("inf"), "", "x"]
-VALUES += ["mean", "kmeans(k=2)", "kernel(noise=1e-300)", "nearest(m=9)", "float16", "<U1", "|O", "<f8", "<i8"]
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    2**31,
+    2**63,
+    2**64,
+    -(10**30),
+    0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+]
+VALUES += [
+    "mean",
+    "kmeans(k=2)",
+    "kernel(noise=1e-300)",
+    "nearest(m=9)",
+    "float16",
+    "<U1",
+    "|O",
+    "<f8",
+    "<i8",
+]
 VALUES += [[], {}, [[]]]
-NUMBERS = [0.0, -1.0, 0.5, 1e-320, 1e-30, 1e30, 1e160, 1e308, -1e308, np.nan, np.inf, -np.inf, 2.0**53, 2.0**60]
+NUMBERS = [
+    0.0,
+    -1.0,
+    0.5,
+    1e-320,
+    1e-30,
+    1e30,
+    1e160,
+    1e308,
+    -1e308,
+    np.nan,
+    np.inf,
+    -np.inf,
+    2.0**53,
+    2.0**60,
+]
 TYPES = ["f2", "f4", "f8", "i1", "i8", "u1", "u8", "?"]
 
 
@@ -93,14 +145,27 @@ def change_arrays(arrays, draw):
         if kind == 0:
             return rest
         if kind == 1:
-            return {**rest, draw_one([name + "x", "state/more/values", "state//values", "weights"], draw): array}
+            return {
+                **rest,
+                draw_one(
+                    [name + "x", "state/more/values", "state//values", "weights"], draw
+                ): array,
+            }
         if kind == 2:
             return {**arrays, name: array.astype(draw_one(TYPES, draw))}
         if kind == 3:
-            return {**arrays, name: array.reshape(draw_one([(-1,), (1, -1), (-1, 1), (1, 1, -1)], draw))}
+            return {
+                **arrays,
+                name: array.reshape(
+                    draw_one([(-1,), (1, -1), (-1, 1), (1, 1, -1)], draw)
+                ),
+            }
         if kind == 4:
             twice = np.concatenate([array, array])
-            return {**arrays, name: draw_one([array[:0], array[:-1], array[::-1], twice], draw)}
+            return {
+                **arrays,
+                name: draw_one([array[:0], array[:-1], array[::-1], twice], draw),
+            }
         if kind == 5:
             return {**arrays, name: arrays[draw_one(sorted(arrays), draw)]}
         if kind == 6:
@@ -112,7 +177,9 @@ def change_arrays(arrays, draw):
             values[...] = draw_one(NUMBERS, draw) if kind == 7 else values
             values.flat[draw.integers(values.size)] = draw_one(NUMBERS, draw)
         else:
-            number = np.array(draw_one([-1, 0, 1, 7, 2**31, 2**62], draw)).astype(array.dtype)
+            number = np.array(draw_one([-1, 0, 1, 7, 2**31, 2**62], draw)).astype(
+                array.dtype
+            )
             values.flat[draw.integers(values.size)] = number
         return {**arrays, name: values}
 
@@ -131,9 +198,9 @@ def mutant(seed: int):
 
 def same(one, other):
     (document, arrays), (other_document, others) = one, other
-    return document == other_document and {k: (a.dtype, a.shape, a.tobytes()) for k, a in arrays.items()} == {
-        k: (a.dtype, a.shape, a.tobytes()) for k, a in others.items()
-    }
+    return document == other_document and {
+        k: (a.dtype, a.shape, a.tobytes()) for k, a in arrays.items()
+    } == {k: (a.dtype, a.shape, a.tobytes()) for k, a in others.items()}
 
 
 def live(path):
@@ -181,7 +248,9 @@ def sound(clf, queries):
 
 
 def agree(clf, back, queries):
-    assert np.array_equal(clf.decision_function(queries), back.decision_function(queries))
+    assert np.array_equal(
+        clf.decision_function(queries), back.decision_function(queries)
+    )
     assert np.array_equal(clf.classes_, back.classes_)
 
 
@@ -203,7 +272,9 @@ def test_files_with_a_valid_checksum_and_random_changes(block, tmp_path):
             raise AssertionError(f"file {seed}") from e
         assert time.monotonic() - start < LONGEST, f"file {seed}"
     assert changed >= 250, "too few files"
-    assert 10 < loaded < FILES // 8 - 50, "the mutants must neither all be refused nor all be harmless"
+    assert 10 < loaded < FILES // 8 - 50, (
+        "the mutants must neither all be refused nor all be harmless"
+    )
 
 
 @cache
@@ -223,10 +294,16 @@ def test_files_with_a_valid_checksum_and_random_exemplars(tmp_path):
         draw = np.random.default_rng(seed)
         document, arrays = pictures()
         if draw.random() < 0.5:
-            document = {**document, "pictures": change_document(document["pictures"], draw)}
+            document = {
+                **document,
+                "pictures": change_document(document["pictures"], draw),
+            }
         else:
             exemplars = {k: v for k, v in arrays.items() if k.startswith("pictures")}
-            arrays = {**{k: v for k, v in arrays.items() if k not in exemplars}, **change_arrays(exemplars, draw)}
+            arrays = {
+                **{k: v for k, v in arrays.items() if k not in exemplars},
+                **change_arrays(exemplars, draw),
+            }
         container.write(path, document, arrays)
         try:
             model = Imprinter.load(path)

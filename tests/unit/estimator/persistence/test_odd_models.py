@@ -38,7 +38,9 @@ def rows(rng, n, d, kind):
     weighted=st.booleans(),
     seed=st.integers(0, 9),
 )
-def test_what_is_saved_can_be_loaded(tmp_path_factory, sizes, width, kind, dtype, method, weighted, seed):
+def test_what_is_saved_can_be_loaded(
+    tmp_path_factory, sizes, width, kind, dtype, method, weighted, seed
+):
     rng, path = np.random.default_rng(seed), tmp_path_factory.mktemp("odd") / "m"
     y = np.repeat([f"class {c}" for c in range(len(sizes))], sizes)
     X = rows(rng, len(y), width, kind).astype(dtype)
@@ -58,32 +60,50 @@ def test_what_is_saved_can_be_loaded(tmp_path_factory, sizes, width, kind, dtype
 
 def test_unequal_classes_that_are_all_recognised(tmp_path):
     y = np.repeat(list("abcde"), [5, 5, 1, 1, 1])
-    X = np.eye(5)[np.unique(y, return_inverse=True)[1]] + np.random.default_rng(0).normal(size=(13, 5)) / 50
+    X = (
+        np.eye(5)[np.unique(y, return_inverse=True)[1]]
+        + np.random.default_rng(0).normal(size=(13, 5)) / 50
+    )
     model = ImprintClassifier(calibrate=True).fit(X, y)
     model.save(tmp_path / "m")
-    assert ImprintClassifier.load(tmp_path / "m").expected_accuracy_ == model.expected_accuracy_ == 1
+    assert (
+        ImprintClassifier.load(tmp_path / "m").expected_accuracy_
+        == model.expected_accuracy_
+        == 1
+    )
 
 
 def test_two_hundred_classes_of_one_row(tmp_path):
     X = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
     model = ImprintClassifier(calibrate=True).fit(X, np.arange(200))
     model.save(tmp_path / "m")
-    assert np.array_equal(ImprintClassifier.load(tmp_path / "m").predict(X), np.arange(200))
+    assert np.array_equal(
+        ImprintClassifier.load(tmp_path / "m").predict(X), np.arange(200)
+    )
 
 
-def test_a_model_that_could_not_be_loaded_does_not_replace_the_old_file(tmp_path, monkeypatch):
+def test_a_model_that_could_not_be_loaded_does_not_replace_the_old_file(
+    tmp_path, monkeypatch
+):
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     ImprintClassifier().fit(X, y).save(tmp_path / "m")
     before = (tmp_path / "m").read_bytes()
     good = container.save
-    monkeypatch.setattr(container, "save", lambda *args: good(*args).replace(b'"F64"', b'"G64"'))
-    with pytest.raises(FileError, match=r"^Cannot write .*: it could not be read again"):
+    monkeypatch.setattr(
+        container, "save", lambda *args: good(*args).replace(b'"F64"', b'"G64"')
+    )
+    with pytest.raises(
+        FileError, match=r"^Cannot write .*: it could not be read again"
+    ):
         ImprintClassifier().fit(X, y + 1).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("change", [{"temperature": 1e-320}, {"score_spread": 1e-300}, {"doubt_spread": 5e-324}])
+@pytest.mark.parametrize(
+    "change",
+    [{"temperature": 1e-320}, {"score_spread": 1e-300}, {"doubt_spread": 5e-324}],
+)
 def test_numbers_too_small_to_divide_by_are_refused(tmp_path, change):
     X, y = np.random.default_rng(0).normal(size=(40, 4)), np.arange(40) % 2
     ImprintClassifier(calibrate=True).fit(X, y).save(tmp_path / "m")
@@ -99,7 +119,11 @@ def test_one_long_label_does_not_allocate_memory_for_all_labels(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(4, 2)), np.arange(4) % 2
     ImprintClassifier(generator="mean").fit(X, y.astype(str)).save(tmp_path / "m")
     document, arrays = container.read(tmp_path / "m")
-    document["labels"]["imprinted"] = ["0", *(str(i) for i in range(1, 2000)), "x" * 5_000_000]
+    document["labels"]["imprinted"] = [
+        "0",
+        *(str(i) for i in range(1, 2000)),
+        "x" * 5_000_000,
+    ]
     container.write(tmp_path / "m", document, arrays)
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(tmp_path / "m")
@@ -117,9 +141,16 @@ def test_files_of_earlier_versions_give_the_same_predictions(name, tmp_path):
     model = ImprintClassifier.load(OLD / f"{name}.imprint")
     assert model.predict(answers["Q"]).tolist() == answers[f"{name}_labels"].tolist()
     if name == "max":
-        np.testing.assert_allclose(model.predict_proba(answers["Q"]), answers["max_P"], rtol=1e-6)
+        np.testing.assert_allclose(
+            model.predict_proba(answers["Q"]), answers["max_P"], rtol=1e-6
+        )
         return
     expected = dict(zip(("kernel", "nearest"), answers["expected"]))[name]
-    assert model.expected_accuracy_ == pytest.approx(expected, abs=0.03)  # calibrated again by the current rule
+    assert model.expected_accuracy_ == pytest.approx(
+        expected, abs=0.03
+    )  # calibrated again by the current rule
     model.partial_fit(answers["Q"], ["emu"] * len(answers["Q"])).save(tmp_path / "m")
-    assert ImprintClassifier.load(tmp_path / "m").known(answers["Q"]).tolist() == model.known(answers["Q"]).tolist()
+    assert (
+        ImprintClassifier.load(tmp_path / "m").known(answers["Q"]).tolist()
+        == model.known(answers["Q"]).tolist()
+    )

@@ -13,7 +13,10 @@ from imprint.core.files import container
 from imprint.generators.least_squares import LeastSquares
 
 RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(30, 5)).astype(np.float32), np.repeat(["ant", "bee", "ünïcode 🐝"], 10)
+X, Y = (
+    RNG.normal(size=(30, 5)).astype(np.float32),
+    np.repeat(["ant", "bee", "ünïcode 🐝"], 10),
+)
 
 
 @pytest.fixture
@@ -38,14 +41,18 @@ def test_round_trip_of_every_label_type(tmp_path):
         back = ImprintClassifier.load(tmp_path / "m")
         assert back.classes_.dtype == clf.classes_.dtype
         assert np.array_equal(back.predict(X), clf.predict(X))
-        assert back.partial_fit(X[:1], labels[:1]).predict(X).dtype == clf.classes_.dtype
+        assert (
+            back.partial_fit(X[:1], labels[:1]).predict(X).dtype == clf.classes_.dtype
+        )
 
 
 def test_the_file_is_safetensors_and_json(model):
     raw = model.read_bytes()
     (n,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + n])
-    document = json.loads(json.loads(header["__metadata__"]["imprint-model"])["document"])
+    document = json.loads(
+        json.loads(header["__metadata__"]["imprint-model"])["document"]
+    )
     assert document["parts"]["generator"] == "kmeans(k=2)"
     assert document["labels"]["imprinted"] == ["ant", "bee", "ünïcode 🐝"]
     assert "state/rows/values" in header
@@ -53,7 +60,9 @@ def test_the_file_is_safetensors_and_json(model):
 
 
 def test_same_model_same_bytes(model, tmp_path):
-    ImprintClassifier(generator="kmeans(k=2)", random_state=3).fit(X, Y).save(tmp_path / "again")
+    ImprintClassifier(generator="kmeans(k=2)", random_state=3).fit(X, Y).save(
+        tmp_path / "again"
+    )
     assert (tmp_path / "again").read_bytes() == model.read_bytes()
 
 
@@ -61,7 +70,9 @@ def test_every_truncation_is_refused(model):
     raw = model.read_bytes()
     for n in [*range(0, 200, 7), *range(200, len(raw), 101), len(raw) - 1]:
         model.write_bytes(raw[:n])
-        with pytest.raises(FileError, match=r"(not an imprint model|damaged or was altered)") as e:
+        with pytest.raises(
+            FileError, match=r"(not an imprint model|damaged or was altered)"
+        ) as e:
             ImprintClassifier.load(model)
         assert "\n" not in str(e.value)
 
@@ -71,7 +82,10 @@ def test_every_flipped_bit_is_refused(model):
     raw = model.read_bytes()
     (header,) = struct.unpack("<Q", raw[:8])
     draw = np.random.default_rng(0)
-    for bit in {*draw.integers(8 * len(raw), size=300).tolist(), *range(3, 8 * (8 + header), 40)}:
+    for bit in {
+        *draw.integers(8 * len(raw), size=300).tolist(),
+        *range(3, 8 * (8 + header), 40),
+    }:
         at = bit // 8
         model.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << bit % 8]) + raw[at + 1 :])
         with pytest.raises(FileError) as e:
@@ -88,7 +102,10 @@ def test_every_flipped_bit_is_refused(model):
         (struct.pack("<Q", 2**62) + b"{}", "not an imprint model"),
         (struct.pack("<Q", 2) + b"{}", "not an imprint model"),
         (struct.pack("<Q", 10) + b"[[[[[[[[[[", "not an imprint model"),
-        (b"just some text that is long enough to look like a header", "not an imprint model"),
+        (
+            b"just some text that is long enough to look like a header",
+            "not an imprint model",
+        ),
     ],
 )
 def test_foreign_files_are_refused(tmp_path, content, says):
@@ -129,7 +146,10 @@ def first_values(a, name, value):
 
 ROWS, MASS, SPREAD = (f"state/{name}/values" for name in ("rows", "mass", "spread"))
 REFUSED = {
-    "code in the place of a part": lambda d, a: (part(d, generator="__import__('os')"), a),
+    "code in the place of a part": lambda d, a: (
+        part(d, generator="__import__('os')"),
+        a,
+    ),
     "no parts": lambda d, a: ({**d, "parts": {}}, a),
     "parts of another kind": lambda d, a: ({**d, "parts": 3}, a),
     "an unknown generator": lambda d, a: (part(d, generator="os.system"), a),
@@ -139,9 +159,15 @@ REFUSED = {
     "no labels": lambda d, a: (labels(d, "<U3", []), a),
     "objects as labels": lambda d, a: (labels(d, "|O", ["ant", "bee", "c"]), a),
     "a label twice": lambda d, a: (labels(d, "<U3", ["ant", "ant", "bee"]), a),
-    "labels that are not finite": lambda d, a: (labels(d, "<f8", [float("nan"), 1.0, 2.0]), a),
+    "labels that are not finite": lambda d, a: (
+        labels(d, "<f8", [float("nan"), 1.0, 2.0]),
+        a,
+    ),
     "labels that do not fit": lambda d, a: (labels(d, "|u1", [1, 2, 300]), a),
-    "labels that their type rounds": lambda d, a: (labels(d, "<f4", [0.1, 0.2, 0.3]), a),
+    "labels that their type rounds": lambda d, a: (
+        labels(d, "<f4", [0.1, 0.2, 0.3]),
+        a,
+    ),
     "labels that NumPy cuts": lambda d, a: (labels(d, "<U3", ["a\0", "b", "c"]), a),
     "too many labels": lambda d, a: (labels(d, "<U3", ["a", "b", "c", "d"]), a),
     "a label type that is no text": lambda d, a: (labels(d, None, [1, 2, 3]), a),
@@ -156,26 +182,53 @@ REFUSED = {
     "a seed of text": lambda d, a: ({**d, "seed": "x"}, a),
     "no rows": lambda d, a: (d, {k: v for k, v in a.items() if "rows" not in k}),
     "rows that are not finite": lambda d, a: (d, first_values(a, ROWS, np.nan)),
-    "rows that single precision cannot hold": lambda d, a: (d, {**a, ROWS: np.full(a[ROWS].shape, 1e300)}),
+    "rows that single precision cannot hold": lambda d, a: (
+        d,
+        {**a, ROWS: np.full(a[ROWS].shape, 1e300)},
+    ),
     "whole numbers as rows": lambda d, a: (d, {**a, ROWS: a[ROWS].astype(np.int64)}),
     "a negative mass": lambda d, a: (d, first_values(a, MASS, -4)),
-    "a mass of zero in single precision": lambda d, a: (d, {**a, MASS: np.zeros(a[MASS].shape, np.float32)}),
+    "a mass of zero in single precision": lambda d, a: (
+        d,
+        {**a, MASS: np.zeros(a[MASS].shape, np.float32)},
+    ),
     "a mass beyond counting": lambda d, a: (d, first_values(a, MASS, 1e308)),
     "a negative spread": lambda d, a: (d, first_values(a, SPREAD, -1e-9)),
-    "a class without a state": lambda d, a: (d, {**a, **{k: v[:-1] for k, v in a.items() if "shapes" in k}}),
-    "a state nobody asked for": lambda d, a: (d, {**a, "state/x/values": X[0], "state/x/shapes": np.array([[0, 5]])}),
-    "a class that is not there": lambda d, a: (d, first_values(a, "state/mass/shapes", 99)),
-    "shapes without end": lambda d, a: (d, {**a, "state/rows/shapes": a["state/rows/shapes"] * 2**30}),
-    "a negative shape": lambda d, a: (d, {**a, "state/rows/shapes": -a["state/rows/shapes"]}),
+    "a class without a state": lambda d, a: (
+        d,
+        {**a, **{k: v[:-1] for k, v in a.items() if "shapes" in k}},
+    ),
+    "a state nobody asked for": lambda d, a: (
+        d,
+        {**a, "state/x/values": X[0], "state/x/shapes": np.array([[0, 5]])},
+    ),
+    "a class that is not there": lambda d, a: (
+        d,
+        first_values(a, "state/mass/shapes", 99),
+    ),
+    "shapes without end": lambda d, a: (
+        d,
+        {**a, "state/rows/shapes": a["state/rows/shapes"] * 2**30},
+    ),
+    "a negative shape": lambda d, a: (
+        d,
+        {**a, "state/rows/shapes": -a["state/rows/shapes"]},
+    ),
     "more rows than masses": lambda d, a: (d, {**a, MASS: a[MASS][:-1]}),
-    "no rows were seen": lambda d, a: (d, {**a, "sums/rows/values": 0 * a["sums/rows/values"]}),
+    "no rows were seen": lambda d, a: (
+        d,
+        {**a, "sums/rows/values": 0 * a["sums/rows/values"]},
+    ),
 }
 
 
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_hostile_documents_are_refused(model, change):
     rewritten(model, change)
-    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read|too large)") as e:
+    with pytest.raises(
+        FileError,
+        match=r"(not an imprint model|Unknown generator|Cannot read|too large)",
+    ) as e:
         ImprintClassifier.load(model)
     assert "\n" not in str(e.value)
 
@@ -191,7 +244,9 @@ ONCE = {  # earlier versions loaded these, then hung, used gigabytes or gave wro
 
 @pytest.mark.parametrize("generator", ONCE)
 def test_files_that_earlier_versions_loaded_by_mistake_are_refused(tmp_path, generator):
-    ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
+    ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(
+        tmp_path / "m"
+    )
     name, change = ONCE[generator]
     rewritten(tmp_path / "m", lambda d, a: (d, {**a, name: change(a[name])}))
     with pytest.raises(FileError, match=r"(not an imprint model|rows are too large)"):
@@ -202,24 +257,39 @@ def test_probabilities_stay_finite_whatever_the_lengths_in_a_file(tmp_path):
     ImprintClassifier(generator="mean", aggregator="max").fit(X, Y).save(tmp_path / "m")
     for value in (0.0, 1e-320, 1e300):
         lengths = np.full(3, value)
-        rewritten(tmp_path / "m", lambda d, a, own=lengths: (d, {**a, "sums/length/values": own}))
-        assert np.isfinite(ImprintClassifier.load(tmp_path / "m").predict_proba(X)).all()
+        rewritten(
+            tmp_path / "m",
+            lambda d, a, own=lengths: (d, {**a, "sums/length/values": own}),
+        )
+        assert np.isfinite(
+            ImprintClassifier.load(tmp_path / "m").predict_proba(X)
+        ).all()
 
 
 def test_a_file_stores_no_redundant_proxies(tmp_path):
     """Proxies that follow from the state of their class are not stored, so the two cannot contradict each other."""
-    for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
-        ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
+    for generator, stored in (
+        ("mean", False),
+        ("kmeans(k=2)", False),
+        ("least_squares", True),
+    ):
+        ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(
+            tmp_path / "m"
+        )
         assert ("weights" in container.read(tmp_path / "m")[1]) is stored
 
 
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_stored_proxies_are_not_computed_again(tmp_path, calibrate, monkeypatch):
     """Computed proxies could differ in the last bit on another machine."""
-    clf = ImprintClassifier(generator="least_squares", aggregator="max", calibrate=calibrate).fit(X, Y)
+    clf = ImprintClassifier(
+        generator="least_squares", aggregator="max", calibrate=calibrate
+    ).fit(X, Y)
     clf.save(tmp_path / "m")
     back = ImprintClassifier.load(tmp_path / "m")
-    monkeypatch.setattr(LeastSquares, "proxies", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(
+        LeastSquares, "proxies", lambda *_: pytest.fail("computed again")
+    )
     assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
 
 
@@ -241,14 +311,21 @@ def test_a_deeply_nested_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     text = "[" * 100_000
-    head = {"format": container.FORMAT, "version": container.VERSION, "document": text, "sha256": ""}
+    head = {
+        "format": container.FORMAT,
+        "version": container.VERSION,
+        "document": text,
+        "sha256": "",
+    }
     save_file({"w": X}, tmp_path / "f", metadata={container.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="damaged"):
         ImprintClassifier.load(tmp_path / "f")
 
 
 def test_a_false_text_width_in_a_file_allocates_no_memory(model):
-    rewritten(model, lambda d, a: ({**d, "labels": {**d["labels"], "type": "<U400000000"}}, a))
+    rewritten(
+        model, lambda d, a: ({**d, "labels": {**d["labels"], "type": "<U400000000"}}, a)
+    )
     assert ImprintClassifier.load(model).classes_.dtype == Y.dtype
 
 
@@ -258,7 +335,9 @@ def test_pipes_and_devices_are_refused(tmp_path):
     for place in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(FileError, match=r"this is not an ordinary file"):
             ImprintClassifier.load(place)
-    with pytest.raises(FileError, match=r"Cannot write .*pipe: it is not an ordinary file\."):
+    with pytest.raises(
+        FileError, match=r"Cannot write .*pipe: it is not an ordinary file\."
+    ):
         ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "pipe")
 
 
@@ -269,7 +348,9 @@ def test_names_of_columns_are_stored_with_the_model(tmp_path):
     back = ImprintClassifier.load(tmp_path / "m")
     assert back.feature_names_in_.tolist() == list("pqrst")
     assert len(back.partial_fit(table, Y).predict(table)) == 30
-    with pytest.raises(ParameterError, match=r"^predict\(X\): The feature names should match"):
+    with pytest.raises(
+        ParameterError, match=r"^predict\(X\): The feature names should match"
+    ):
         back.predict(table[["q", "p", "r", "s", "t"]])
 
 
@@ -289,12 +370,16 @@ def test_a_newer_format_is_refused(model, monkeypatch):
     monkeypatch.setattr(container, "VERSION", 3)
     ImprintClassifier(generator="mean").fit(X, Y).save(model)
     monkeypatch.undo()
-    with pytest.raises(FileError, match="format version 3 and this imprint reads version 2"):
+    with pytest.raises(
+        FileError, match="format version 3 and this imprint reads version 2"
+    ):
         ImprintClassifier.load(model)
 
 
 def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
-    with pytest.raises(FileError, match=r"^Cannot read .*none: No such file or directory\.$"):
+    with pytest.raises(
+        FileError, match=r"^Cannot read .*none: No such file or directory\.$"
+    ):
         ImprintClassifier.load(tmp_path / "none")
     with pytest.raises(FileError, match="is a folder"):
         ImprintClassifier.load(tmp_path)
@@ -307,14 +392,21 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
 def test_models_that_could_not_be_loaded_are_not_written(model, monkeypatch, limit):
     old = model.read_bytes()
     monkeypatch.setattr(container, limit, 100)
-    with pytest.raises(FileError, match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$"):
+    with pytest.raises(
+        FileError,
+        match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$",
+    ):
         ImprintClassifier(generator="mean").fit(X, Y).save(model)
     assert model.read_bytes() == old
 
 
 def test_a_failing_save_leaves_the_old_model(model, monkeypatch):
     old = model.read_bytes()
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os,
+        "replace",
+        lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")),
+    )
     with pytest.raises(FileError, match="No space left on device"):
         ImprintClassifier(generator="mean").fit(X, Y).save(model)
     assert model.read_bytes() == old

@@ -13,12 +13,16 @@ X, Y = RNG.normal(size=(30, 4)), np.array(["ant", "bee", "cow"])[np.arange(30) %
 
 
 def fitted(generator="kmeans(k=2)", calibrate=True):
-    return ImprintClassifier(generator=generator, calibrate=calibrate, random_state=0).fit(X, Y)
+    return ImprintClassifier(
+        generator=generator, calibrate=calibrate, random_state=0
+    ).fit(X, Y)
 
 
 def uncalibrated(document, arrays):
     """An earlier layout, which stored the calibration in the entry `folds`."""
-    return {("folds" if k == "calibration" else k): v for k, v in document.items()}, arrays
+    return {
+        ("folds" if k == "calibration" else k): v for k, v in document.items()
+    }, arrays
 
 
 def lost_calibration(document, arrays):
@@ -53,18 +57,28 @@ def test_unknown_entries_are_refused_with_advice(tmp_path, name):
     container.write(tmp_path / "m", {**document, "kind": "classifier"}, arrays)
     for load in (ImprintClassifier.load, Imprinter.load):
         with pytest.raises(
-            FileError, match=rf"m: it holds '{name}', which this version of imprint does not know; fit the model"
+            FileError,
+            match=rf"m: it holds '{name}', which this version of imprint does not know; fit the model",
         ):
             load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("calibrate", [False, True])
-@pytest.mark.parametrize("generator", ["mean", "kmeans(k=2)", "least_squares", "random(k=2)"])
+@pytest.mark.parametrize(
+    "generator", ["mean", "kmeans(k=2)", "least_squares", "random(k=2)"]
+)
 def test_every_written_key_is_known(tmp_path, generator, calibrate):
     aggregator = "max" if generator == "least_squares" else "kernel"
     for post in ("none", "quantile"):
         clf = ImprintClassifier(
-            generator=generator, aggregator=aggregator, norm_post=post, calibrate=calibrate, random_state=0
+            generator=generator,
+            aggregator=aggregator,
+            norm_post=post,
+            calibrate=calibrate,
+            random_state=0,
         ).fit(X, Y)
         clf.save(tmp_path / "m")
-        assert np.array_equal(ImprintClassifier.load(tmp_path / "m").predict_proba(X), clf.predict_proba(X))
+        assert np.array_equal(
+            ImprintClassifier.load(tmp_path / "m").predict_proba(X),
+            clf.predict_proba(X),
+        )

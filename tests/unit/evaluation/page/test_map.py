@@ -9,7 +9,9 @@ from imprint.evaluation.page import project
 def clusters(seed=0, n=200, width=16):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 4
-    return (3 * np.eye(4, width)[y] + rng.normal(size=(n, width)) * 0.5 + 1).astype(np.float32), y
+    return (3 * np.eye(4, width)[y] + rng.normal(size=(n, width)) * 0.5 + 1).astype(
+        np.float32
+    ), y
 
 
 @pytest.mark.parametrize("classes", [1, 2, 4])
@@ -28,4 +30,7 @@ def test_the_map_is_linear_fixed_and_shows_the_classes_apart(classes):
 
 
 def test_rows_that_do_not_vary_are_one_point():
-    assert project(np.ones((5, 3)), np.zeros(5))(np.ones((5, 3))).tolist() == [[0.0, 0.0]] * 5
+    assert (
+        project(np.ones((5, 3)), np.zeros(5))(np.ones((5, 3))).tolist()
+        == [[0.0, 0.0]] * 5
+    )

@@ -35,24 +35,47 @@ def rows(n=30, label=HOSTILE):
     X = rng.normal(size=(n, 5)).astype(np.float32)
     X[-1] = X[0]
     skipped = (Skipped(n, f"bad {label}", f"not {label}"),)
-    return LabelledRows(X, y, [f"{i}{label}" for i in range(n)], skipped, pictures.__getitem__, modality("image"))
+    return LabelledRows(
+        X,
+        y,
+        [f"{i}{label}" for i in range(n)],
+        skipped,
+        pictures.__getitem__,
+        modality("image"),
+    )
 
 
 def data_of(page):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+        )[1]
+    )
 
 
 def pages(given):
     P = np.random.default_rng(1).dirichlet([1, 1], len(given.X))
     classes = np.unique(given.y)
-    yield evaluation_page(f"On {HOSTILE}", evaluation(P, classes, given.y, given.paths), given)
-    yield inspection_page(f"On {HOSTILE}", inspect_rows(given.X, given.y, given.paths), given)
+    yield evaluation_page(
+        f"On {HOSTILE}", evaluation(P, classes, given.y, given.paths), given
+    )
+    yield inspection_page(
+        f"On {HOSTILE}", inspect_rows(given.X, given.y, given.paths), given
+    )
     head = Imprinter().fit(given.X[:-1], [{label} for label in given.y[:-1].tolist()])
     tagged = tag_evaluation(head.state.head, given.X, given.y[::-1], given.paths)
     yield evaluation_page(f"On {HOSTILE}", tagged, given)
-    pool = Split([given.inputs(i) for i in range(len(given.X))], NO_LABELS, given.paths, (), "image")
+    pool = Split(
+        [given.inputs(i) for i in range(len(given.X))],
+        NO_LABELS,
+        given.paths,
+        (),
+        "image",
+    )
     chosen = suggest(given.X, 5)
-    unreadable = Suggestions.of(chosen, [f"between {HOSTILE} and b"] * len(chosen), given.skipped)
+    unreadable = Suggestions.of(
+        chosen, [f"between {HOSTILE} and b"] * len(chosen), given.skipped
+    )
     yield suggestion_page(f"On {HOSTILE}", pool, unreadable)
 
 
@@ -74,8 +97,14 @@ def test_texts_from_data_are_escaped():
 def test_a_cell_shows_confident_mistakes_and_doubtful_correct_answers():
     given = rows(60, "a")
     confidence = np.linspace(0.5, 0.99, 60)
-    P = np.stack([confidence, 1 - confidence], axis=1)  # always predicts "a", the label of every second row
-    data = data_of(evaluation_page("", evaluation(P, np.array(["a", "plain"]), given.y, given.paths), given))
+    P = np.stack(
+        [confidence, 1 - confidence], axis=1
+    )  # always predicts "a", the label of every second row
+    data = data_of(
+        evaluation_page(
+            "", evaluation(P, np.array(["a", "plain"]), given.y, given.paths), given
+        )
+    )
     assert data["cells"]["1,0"] == list(range(59, 35, -2))[:MAX_PER_CELL]
     assert data["cells"]["0,0"] == list(range(0, 24, 2))[:MAX_PER_CELL]
     assert data["mistakes"] == list(range(59, 0, -2))
@@ -86,22 +115,35 @@ def test_a_cell_shows_confident_mistakes_and_doubtful_correct_answers():
 def test_the_map_shows_all_marked_rows_last_and_others_evenly():
     given = rows(MAX_POINTS + 500, "a")
     P = np.tile([0.6, 0.4], (len(given.y), 1))
-    plane = data_of(evaluation_page("", evaluation(P, np.array(["a", "plain"]), given.y, given.paths), given))["map"]
+    plane = data_of(
+        evaluation_page(
+            "", evaluation(P, np.array(["a", "plain"]), given.y, given.paths), given
+        )
+    )["map"]
     assert len(plane["points"]) == MAX_POINTS
     assert plane["marked"] == (MAX_POINTS + 500) // 2
     assert {point[2] for point in plane["points"][-plane["marked"] :]} == {1}
 
 
 def test_the_map_of_a_model_does_not_depend_on_the_rows_that_are_evaluated():
-    X = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32) + 3 * np.eye(2, 5).repeat(20, axis=0)
+    X = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32) + 3 * np.eye(
+        2, 5
+    ).repeat(20, axis=0)
     model = Imprinter().fit(X, ["a"] * 20 + ["b"] * 20)
     training = Split(X, NO_LABELS, [str(i) for i in range(40)], (), "embedding")
     points = []
     for part in (slice(0, 40), slice(5, 30)):
-        y, names = np.array(["a"] * 20 + ["b"] * 20)[part], [str(i) for i in range(40)][part]
-        given = LabelledRows(X[part], y, names, (), X[part].__getitem__, modality("embedding"))
+        y, names = (
+            np.array(["a"] * 20 + ["b"] * 20)[part],
+            [str(i) for i in range(40)][part],
+        )
+        given = LabelledRows(
+            X[part], y, names, (), X[part].__getitem__, modality("embedding")
+        )
         result = evaluation(model.predict_proba(X[part]), model.classes_, y, names)
-        shown = data_of(evaluation_page("", result, given, model, training))["map"]["points"]
+        shown = data_of(evaluation_page("", result, given, model, training))["map"][
+            "points"
+        ]
         points.append({tuple(point) for point in shown})
     assert points[1] < points[0]
 
@@ -112,7 +154,9 @@ def test_groups_of_copies_are_cut(copies):
     X = np.concatenate([given.X, np.repeat(given.X[5:6], copies - 1, axis=0)])
     y = np.concatenate([given.y, np.repeat("a", copies - 1)])
     names = [str(i) for i in range(len(X))]
-    more = LabelledRows(X, y, names, (), lambda i: given.inputs(i % 40), modality("image"))
+    more = LabelledRows(
+        X, y, names, (), lambda i: given.inputs(i % 40), modality("image")
+    )
     data = data_of(inspection_page("", inspect_rows(X, y, names), more))
     group = next(group for group in data["duplicates"] if 5 in group["items"])
     assert (group["all"], group["items"]) == (copies, [5, *range(40, 39 + copies)][:6])
@@ -121,6 +165,10 @@ def test_groups_of_copies_are_cut(copies):
 
 def test_the_page_of_tags_counts_labels_and_not_their_sets():
     given = rows(30, "a")._replace(y=np.array(["a|b", "b", "a"] * 10), tags=("a", "b"))
-    assert "30 rows of 2 labels" in inspection_page("", inspect_rows(given.X, given.y, given.paths), given)
+    assert "30 rows of 2 labels" in inspection_page(
+        "", inspect_rows(given.X, given.y, given.paths), given
+    )
     one = given._replace(y=np.array(["a"] * 30), tags=None)
-    assert "30 rows of 1 class<" in inspection_page("", inspect_rows(one.X, one.y, one.paths), one)
+    assert "30 rows of 1 class<" in inspection_page(
+        "", inspect_rows(one.X, one.y, one.paths), one
+    )
