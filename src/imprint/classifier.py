@@ -28,35 +28,53 @@ from imprint.tags.head import predicted_sets, reason_against_tags
 
 
 class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
-    """Classify embeddings with proxies (prototypes) computed from the embeddings of
-    each class, without training.
+    """Classify embeddings with proxies (prototypes), without training.
 
-    Parameters ---------- norm_pre, norm_post, norm_inf : str or component Normalisation
-    of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and of
-    queries (`none`, `l2`). generator : str or component How the proxies of a class are
-    computed, such as `mean` or `kmeans(k=50)`. aggregator : str or component How
-    proxies classify: `kernel` (kernel ridge regression on the proxies), `max` or
-    `nearest(m=5)`. calibrate : bool Whether to calibrate the model by five-fold
-    cross-validation: `expected_accuracy_`, calibrated probabilities, and `known`. The
-    model then holds up to 100 rows of every class. class_weight : dict, "balanced" or
-    None Factors of the weights of the rows of each class, as in scikit-learn.
-    `balanced` gives every class the same total weight. It changes what depends on the
-    number of rows (`kernel`), not a mean. random_state : int, numpy.random.RandomState
-    or None An int makes results reproducible. The random numbers of a class depend only
-    on it and on the label.
+    The proxies of a class are computed from its own embeddings.
 
-    Attributes ---------- classes_ : array of the labels, sorted proxies_ : Proxies
-    `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the number
-    of rows that each represents, and `spread` (p,), their mean squared distance to it.
-    n_features_in_ : int expected_accuracy_ : float With `calibrate=True`: the accuracy
-    to expect on new inputs of these classes. NaN where no row could be assessed,
-    because there is one class or every class has one row. expected_interval_ : tuple of
-    two floats Its 95 % interval; rows that could not be held out widen it.
+    Parameters
+    ----------
+    norm_pre, norm_post, norm_inf : str or component
+        Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`,
+        `quantile`) and of queries (`none`, `l2`).
+    generator : str or component
+        How the proxies of a class are computed, such as `mean` or `kmeans(k=50)`.
+    aggregator : str or component
+        How proxies classify: `kernel` (kernel ridge regression on the proxies), `max`
+        or `nearest(m=5)`.
+    calibrate : bool
+        Whether to calibrate the model by five-fold cross-validation:
+        `expected_accuracy_`, calibrated probabilities, and `known`. The model then
+        holds up to 100 rows of every class.
+    class_weight : dict, "balanced" or None
+        Factors of the weights of the rows of each class, as in scikit-learn. `balanced`
+        gives every class the same total weight. It changes what depends on the number
+        of rows (`kernel`), not a mean.
+    random_state : int, numpy.random.RandomState or None
+        An int makes results reproducible. The random numbers of a class depend only on
+        it and on the label.
 
-    Notes ----- `X` may be a NumPy array or a torch tensor; results have the same type
-    (text labels always as NumPy). float32 stays float32. The fitted state is one
-    immutable value: any number of threads may predict and save while others add and
-    forget, and concurrent changes all count.
+    Attributes
+    ----------
+    classes_ : array of the labels, sorted
+    proxies_ : Proxies
+        `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the
+        number of rows that each represents, and `spread` (p,), their mean squared
+        distance to it.
+    n_features_in_ : int
+    expected_accuracy_ : float
+        With `calibrate=True`: the accuracy to expect on new inputs of these classes.
+        NaN where no row could be assessed, because there is one class or every class
+        has one row.
+    expected_interval_ : tuple of two floats
+        Its 95 % interval; rows that could not be held out widen it.
+
+    Notes
+    -----
+    `X` may be a NumPy array or a torch tensor; results have the same type (text labels
+    always as NumPy). float32 stays float32. The fitted state is one immutable value:
+    any number of threads may predict and save while others add and forget, and
+    concurrent changes all count.
 
     Examples
     --------

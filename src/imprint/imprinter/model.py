@@ -37,29 +37,42 @@ DEFAULT_RECIPE = "kernel"
 
 
 class Imprinter(Predictor):
-    """A backbone and an `ImprintClassifier` in one: from pictures, texts, sounds or
-    embeddings to labels.
+    """A backbone and an `ImprintClassifier` in one.
 
-    Parameters ---------- backbone : str, optional `efficientnet_lite0`, `minilm`,
-    `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
-    [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for
-    sounds, none for embeddings] recipe : str, optional A method by name; see `imprint
-    list recipes`. [default: `kernel`] cache : bool or path Whether to cache embeddings,
-    or the folder for them. With a cache, a second `fit` is fast, and an interrupted one
-    resumes. [default: True, in the folder `IMPRINT_HOME`] device, threads Where the
-    backbone runs, such as `cuda`, and on how many cores. [default: `cpu`, on all cores]
-    keep_head : bool or str Whether to keep the classes that the backbone was
-    pre-trained on, and how they compete with new ones: True or `margin`, `qi`, `done`;
-    see `docs/keep-head.md`. Such a model has no expected accuracy. [default: False]
-    names : bool or dict, optional Whether each class name serves as one more example:
-    True, False, or a dict from label to a better wording. By default, the names of a
-    text model are used if they agree with the examples. tree : bool, optional Whether
-    nested folders and labels such as `animal/cat` are a tree of classes. [default:
-    True, unless sub-folders have numbers as names] **parts Parameters of
-    `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`, `norm_inf` and
-    `aggregator` replace parts of the recipe. `calibrate` [default: True] calibrates
-    probabilities and estimates `expected_accuracy_` and `known`. `random_state`
-    [default: 0] is an int; the same data and seed give the same model.
+    It turns pictures, texts, sounds or embeddings into labels.
+
+    Parameters
+    ----------
+    backbone : str, optional
+        `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on;
+        see `imprint list backbones`. [default: `efficientnet_lite0` for pictures,
+        `minilm` for texts, `yamnet` for sounds, none for embeddings]
+    recipe : str, optional
+        A method by name; see `imprint list recipes`. [default: `kernel`]
+    cache : bool or path
+        Whether to cache embeddings, or the folder for them. With a cache, a second
+        `fit` is fast, and an interrupted one resumes. [default: True, in the folder
+        `IMPRINT_HOME`]
+    device, threads
+        Where the backbone runs, such as `cuda`, and on how many cores. [default: `cpu`,
+        on all cores]
+    keep_head : bool or str
+        Whether to keep the classes that the backbone was pre-trained on, and how they
+        compete with new ones: True or `margin`, `qi`, `done`; see `docs/keep-head.md`.
+        Such a model has no expected accuracy. [default: False]
+    names : bool or dict, optional
+        Whether each class name serves as one more example: True, False, or a dict from
+        label to a better wording. By default, the names of a text model are used if
+        they agree with the examples.
+    tree : bool, optional
+        Whether nested folders and labels such as `animal/cat` are a tree of classes.
+        [default: True, unless sub-folders have numbers as names]
+    **parts
+        Parameters of `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`,
+        `norm_inf` and `aggregator` replace parts of the recipe. `calibrate` [default:
+        True] calibrates probabilities and estimates `expected_accuracy_` and `known`.
+        `random_state` [default: 0] is an int; the same data and seed give the same
+        model.
 
     Examples
     --------
