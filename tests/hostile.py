@@ -225,9 +225,10 @@ def requests(folder: Path):
     import uvicorn
 
     from imprint import backbones
+    from imprint.http.listening import listen, server_config
     from imprint.serve.project import Project
     from imprint.serve.projects import Projects
-    from imprint.serve.server import application, listen, uvicorn_config
+    from imprint.serve.server import application
 
     library = module("serve_conftest", HERE / "unit" / "serve" / "conftest.py")
     project, listening = (
@@ -236,7 +237,7 @@ def requests(folder: Path):
     )
     port = listening.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn_config(application(Projects(project), "secret", port))
+        server_config(application(Projects(project), "secret", port))
     )
     threading.Thread(target=server.run, args=([listening],), daemon=True).start()
     while not server.started:

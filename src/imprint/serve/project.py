@@ -22,6 +22,7 @@ from imprint.core.errors import (
     reporting,
 )
 from imprint.core.files.atomic import exclusive
+from imprint.core.workers import SupervisedThread
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.head import Head
 from imprint.imprinter.embedder import words_of
@@ -32,7 +33,6 @@ from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, cl
 from imprint.serve.model import ModelBasis, ServedModel, imported_basis, refitted
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.unlabelled import LabellingPool, ServedDrift
-from imprint.serve.workers import SupervisedThread
 
 MAX_BATCH = 256  # maximum number of changes that are written to the disk together
 MAX_EVALUATIONS = 10_000  # maximum number of requests that one evaluation answers

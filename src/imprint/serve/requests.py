@@ -11,14 +11,15 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from imprint.core.errors import ImprintError, NotFittedError, ParameterError
+from imprint.core.workers import TaskFailedError
+from imprint.http.body import read_body
 from imprint.serve.project import Project
 from imprint.serve.projects import Projects
-from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Project, Request, bytes], Any]
 """Takes the open project, a request and its body. Returns a response, or data that
@@ -38,9 +39,6 @@ INPUT = "input"
 MAX_INPUTS = 48
 # so that inputs, which wait for the backbone, leave threads to other requests
 THREADS = MAX_INPUTS + 16
-IDLE_SECONDS = 10.0  # seconds without data after which an upload is aborted
-# bytes per second at which the largest body of its kind arrives in time
-MIN_RATE = 256 << 10
 # seconds after which a request is answered with an error; its thread must not wait
 # longer either
 DEADLINE = 120.0
@@ -95,36 +93,14 @@ async def _body(request: Request, kind: str) -> bytes:
         request.query_params.get("name", "")[:120] or f"This {kind}",
     )
     shown = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
-    too_large = HTTPException(
-        413, f"{name} is too large: the maximum size of a {kind} is {shown}."
-    )
-    stated = request.headers.get("content-length", "0")
+    too_large = f"{name} is too large: the maximum size of a {kind} is {shown}."
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise HTTPException(
             415,
             "A form cannot be read: send the file as the body, as with curl"
             " --data-binary @FILE.",
         )
-    if not stated.isdecimal() or int(stated) > limit:
-        raise too_large
-    content, parts = bytearray(), request.stream()
-    try:
-        async with asyncio.timeout(IDLE_SECONDS + limit / MIN_RATE):
-            while (
-                part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)
-            ) is not None:
-                content += part
-                if len(content) > limit:
-                    raise too_large
-    except TimeoutError:
-        raise HTTPException(
-            503, f"The upload stalled after {len(content):,} bytes; send it again."
-        ) from None
-    except ClientDisconnect:
-        raise ParameterError(
-            "The connection was closed before the request was complete."
-        ) from None
-    return bytes(content)
+    return await read_body(request, limit, too_large)
 
 
 def json_object(content: bytes) -> dict[str, Any]:

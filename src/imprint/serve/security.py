@@ -3,7 +3,6 @@ name.
 """
 
 import hmac
-import ipaddress
 import re
 import secrets
 from pathlib import Path
@@ -21,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
+from imprint.http.listening import ANY_HOST, LOOPBACK, in_address
 
-LOOPBACK, ANY_HOST = ("127.0.0.1", "localhost", "[::1]"), ("0.0.0.0", "::")
 TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
 HEADERS = {
     "content-security-policy": (
@@ -71,19 +70,6 @@ def redirect_file(folder: Path, address: str) -> Path:
     with atomic_write(path, private=True) as f:
         f.write(PAGE.format(address).encode())
     return path
-
-
-def in_address(host: str) -> str:
-    """A host as it is written in an address: one of IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Guard:

@@ -166,15 +166,16 @@ def test_it_is_served(swatches, tmp_path):
     pytest.importorskip("starlette")
     import uvicorn
 
+    from imprint.http.listening import listen, server_config
     from imprint.serve.projects import Projects, start_project
-    from imprint.serve.server import application, listen, uvicorn_config
+    from imprint.serve.server import application
 
     (swatches / "red" / "bad.swatch").write_text("300 0 0")
     project, unreadable = start_project(swatches, tmp_path / "project")
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn_config(application(Projects(project), "secret", port))
+        server_config(application(Projects(project), "secret", port))
     )
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -15,10 +15,11 @@ pytest.importorskip("starlette")
 import uvicorn
 
 from imprint import backbones
+from imprint.http.listening import listen, server_config
 from imprint.method import Method
 from imprint.serve.project import Project
 from imprint.serve.projects import Projects
-from imprint.serve.server import application, listen, uvicorn_config
+from imprint.serve.server import application
 
 PARTS = {
     "norm_pre": "l2",
@@ -98,7 +99,7 @@ def serving(project, label_studio=False):
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn_config(application(Projects(project, label_studio), "secret", port))
+        server_config(application(Projects(project, label_studio), "secret", port))
     )
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -15,7 +15,8 @@ from PIL import Image, PngImagePlugin
 from starlette.requests import HTTPConnection
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.serve import requests, server
+from imprint.http import body, listening
+from imprint.serve import requests
 from imprint.serve.project import Project
 from imprint.serve.security import Guard, redirect_file, token_of
 
@@ -442,7 +443,7 @@ def test_a_form_is_refused_with_the_right_command(client):
 
 
 def test_a_stalled_upload_times_out_and_frees_its_slot(client, monkeypatch):
-    monkeypatch.setattr(requests, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(body, "IDLE_SECONDS", 0.3)
     stalled = []
     for _ in range(60):
         connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
@@ -462,8 +463,8 @@ def test_a_stalled_upload_times_out_and_frees_its_slot(client, monkeypatch):
 
 
 def test_an_upload_that_never_pauses_but_never_ends_times_out(client, monkeypatch):
-    monkeypatch.setattr(requests, "IDLE_SECONDS", 1.0)
-    monkeypatch.setattr(requests, "MIN_RATE", 1 << 30)
+    monkeypatch.setattr(body, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(body, "MIN_RATE", 1 << 30)
     header = f"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer secret\r\n"
     with socket.create_connection(("127.0.0.1", client.port), timeout=0.1) as slow:
         slow.sendall(f"{header}Content-Length: 1000\r\n\r\n".encode())
@@ -486,7 +487,7 @@ def test_an_upload_that_never_pauses_but_never_ends_times_out(client, monkeypatc
 
 
 def test_a_header_that_never_ends_times_out(client, monkeypatch):
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(listening, "HEADER_SECONDS", 0.3)
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
         assert slow.recv(100) == b""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.workers import SupervisedThread, TaskFailedError
 from imprint.serve import api, requests
-from imprint.serve.workers import SupervisedThread, TaskFailedError
 
 from .conftest import Client, picture, serving
 

@@ -57,9 +57,9 @@ def command(
 ) -> None:
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
+    from imprint.http.listening import is_loopback, listen
     from imprint.serve.projects import Projects, start_project
-    from imprint.serve.security import is_loopback
-    from imprint.serve.server import listen, serve
+    from imprint.serve.server import serve
 
     if (certificate is None) != (key is None):
         raise ParameterError("--certificate and --key are needed together.")

@@ -21,13 +21,19 @@ class SupervisedThread:
     `work` takes up to `max_batch` tasks and returns a result or an error for each. It
     must have no effect if it raises: each task of the batch is then tried again alone,
     so that an error reaches only the task that caused it. If something ends the thread,
-    such as SystemExit, its tasks fail and another thread takes its place.
+    such as SystemExit, its tasks fail and another thread takes its place. `closed` is
+    the error for tasks that arrive after `close`.
     """
 
     def __init__(
-        self, name: str, work: Callable[[list[Any]], Sequence[Any]], max_batch: int
+        self,
+        name: str,
+        work: Callable[[list[Any]], Sequence[Any]],
+        max_batch: int,
+        closed: str = "This project was closed; reload the page.",
     ):
         self.name, self._work, self._max_batch = name, work, max_batch
+        self._closed_sentence = closed
         self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
         self._batch: list[QueuedTask] = []
         self._failures, self._restarts, self._closed, self._lock = 0, 0, False, Lock()
@@ -40,9 +46,7 @@ class SupervisedThread:
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
-                future.set_exception(
-                    TaskFailedError("This project was closed; reload the page.")
-                )
+                future.set_exception(TaskFailedError(self._closed_sentence))
             else:
                 self._queue.put((task, future))
         return future

@@ -1,0 +1,3 @@
+"""What HTTP servers share: listening, a protocol with deadlines, and bodies within
+limits.
+"""
