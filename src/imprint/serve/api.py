@@ -81,7 +81,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
             "left": len(project.pool.left()),
         },
         "/api/pool/next": lambda project, request, _: project.pool.suggest(
-            int(number(request, "n", 20, 1, 200))
+            int(number(request, "n", 20, 1, 200)), request.query_params.get("session")
         ),
         "/api/pool/confident": lambda project, request, _: project.pool.confident(
             number(request, "probability", 0.95, 0, 1)
@@ -154,7 +154,8 @@ def change(project: Project, request: Request, content: bytes) -> Json:
             f"do={kind!r}: a change must be one of {', '.join(CHANGES)}."
         )
     make = project.describe if kind == "describe" else project.change
-    return {"revision": make(entry).result(DEADLINE).revision}
+    outcome = make(entry).result(DEADLINE)
+    return {"revision": outcome.revision, "changed": outcome.new}
 
 
 def add(project: Project, request: Request, content: bytes) -> Response:
@@ -212,7 +213,8 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
 
 def add_to_pool(project: Project, request: Request, content: bytes) -> Response:
     raw, _, row = _input(project, request, content)
-    return JSONResponse({"digest": project.pool.add(raw, row)}, 201)
+    session = request.query_params.get("session")
+    return JSONResponse({"digest": project.pool.add(raw, row, session)}, 201)
 
 
 def _input(

@@ -6,6 +6,7 @@ refused in one sentence.
 """
 
 import unicodedata
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from posixpath import splitext
@@ -18,9 +19,17 @@ Entry = dict[str, Any]
 """A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other
 keys are its arguments.
 """
-# an applied entry, and the number of the item that it created if it is an `add`
-RecordedChange = tuple[Entry, int]
 LONGEST_LABEL, LONGEST_NAME = 100, 120
+# An older change of these kinds is not undone alone: later changes use its classes.
+ONLY_AS_NEWEST = ("rename", "open")
+
+
+class RecordedChange(NamedTuple):
+    """A change that was applied."""
+
+    entry: Entry
+    item_id: int  # the number of the item that it created if it is an `add`
+    revision: int  # the revision that it led to, by which undo and redo name it
 
 
 def clean_label(value: Any) -> str:
@@ -125,8 +134,8 @@ class LabelledSet:
         sentence.
         """
         copy = LabelledSet(dict(self.classes), dict(self.items), self.model)
-        for entry, id in changes:
-            copy._apply(entry, id)
+        for change in changes:
+            copy._apply(change.entry, change.item_id)
         return copy
 
     def _apply(self, entry: Entry, id: int) -> None:
@@ -266,37 +275,102 @@ class History(NamedTuple):
         """
         if entry.get("do") in ("undo", "redo"):
             return self.replayed([entry])
-        change, next_id = (
-            (entry, self.next_id),
-            self.next_id + (entry.get("do") == "add"),
-        )
+        change = RecordedChange(entry, self.next_id, self.revision + 1)
         labelled = self.labelled.after([change])
         if labelled == self.labelled:
             return self
-        return History(labelled, (*self.done, change), (), self.revision + 1, next_id)
+        next_id = self.next_id + (entry.get("do") == "add")
+        return History(labelled, (*self.done, change), (), change.revision, next_id)
 
     def replayed(self, entries: Sequence[Entry]) -> "History":
         """The history after stored entries. Changes that were undone are not applied.
 
-        Undo moves the last change, and those before it of the same group, to `undone`;
-        redo moves them back.
+        Undo moves changes from `done` to `undone`, and redo moves them back. Both name
+        the change that they are about as `change`, or else take the newest one.
         """
-        done, undone, next_id = list(self.done), list(self.undone), self.next_id
-        for entry in entries:
+        done = list(self.done)
+        undone = list(self.undone)
+        next_id = self.next_id
+        for revision, entry in enumerate(entries, self.revision + 1):
             kind = entry.get("do")
-            if kind not in ("undo", "redo"):
-                done.append((entry, next_id))
+            if kind == "undo":
+                undone += _take_undone(done, entry.get("change"))
+            elif kind == "redo":
+                for change in _take_redone(undone, entry.get("change")):
+                    # Changes are always applied in the order in which they were made.
+                    insort(done, change, key=lambda one: one.revision)
+            else:
+                done.append(RecordedChange(entry, next_id, revision))
                 undone.clear()
                 next_id += kind == "add"
-                continue
-            source, target = (done, undone) if kind == "undo" else (undone, done)
-            if not source:
-                raise ParameterError(f"There is nothing to {kind}.")
-            group = source[-1][0].get("group")
-            target.append(source.pop())
-            while group and source and source[-1][0].get("group") == group:
-                target.append(source.pop())
-        labelled = LabelledSet().after(done)
-        return History(
-            labelled, tuple(done), tuple(undone), self.revision + len(entries), next_id
-        )
+        labelled = _set_after(done)
+        revision = self.revision + len(entries)
+        return History(labelled, tuple(done), tuple(undone), revision, next_id)
+
+
+def _set_after(changes: Iterable[RecordedChange]) -> LabelledSet:
+    """The set after some changes. It lacks those that are undone, on which others may
+    depend.
+    """
+    try:
+        return LabelledSet().after(changes)
+    except ParameterError as e:
+        raise ParameterError(
+            f"This change cannot be undone, because a later one depends on it: {e}"
+        ) from None
+
+
+def _take_undone(done: list[RecordedChange], revision: Any) -> list[RecordedChange]:
+    """Remove what an undo takes back, and return it, the newest change first.
+
+    The newest change goes with those right before it in its group. That is always
+    possible. An older one, which is undone by its name, goes with all of its group.
+    """
+    if not done:
+        raise ParameterError("There is nothing to undo.")
+    newest = done[-1]
+    if revision is None or revision == newest.revision:
+        return _take_last(done)
+    named = next((one for one in done if one.revision == revision), None)
+    if named is None:
+        raise ParameterError(f"There is no change {revision!r}, or it was undone.")
+    if named.entry.get("do") in ONLY_AS_NEWEST:
+        raise ParameterError("Undo the later changes first: they use these classes.")
+    taken = [named]
+    group = named.entry.get("group")
+    if group:
+        taken = [one for one in done if one.entry.get("group") == group]
+    taken_revisions = {one.revision for one in taken}
+    done[:] = [one for one in done if one.revision not in taken_revisions]
+    return taken[::-1]
+
+
+def _take_redone(undone: list[RecordedChange], revision: Any) -> list[RecordedChange]:
+    """Remove what a redo applies again, and return it, the oldest change first."""
+    if not undone:
+        raise ParameterError("There is nothing to redo.")
+    if revision not in (None, undone[-1].revision):
+        raise ParameterError(f"The change {revision!r} is not the next one to redo.")
+    return _take_last(undone)
+
+
+def _take_last(changes: list[RecordedChange]) -> list[RecordedChange]:
+    """Remove the last change, and those right before it in its group; the last one is
+    the first in the result.
+    """
+    taken = last_together(changes)
+    del changes[len(changes) - len(taken) :]
+    return taken[::-1]
+
+
+def last_together(changes: Sequence[RecordedChange]) -> list[RecordedChange]:
+    """The last change, and those right before it in its group, in the order of
+    `changes`; none if there are no changes.
+    """
+    together = list(changes[-1:])
+    group = together[0].entry.get("group") if together else None
+    for change in reversed(changes[:-1]):
+        if not group or change.entry.get("group") != group:
+            break
+        together.append(change)
+    return together[::-1]

@@ -47,7 +47,7 @@ class CommitOutcome(NamedTuple):
     revision: int
     # of an `add`: the new item, or the item of the class that already has this content
     id: int = 0
-    new: bool = True
+    new: bool = True  # whether anything changed
     # items of other classes that have the same content as the added one
     others: tuple[LabelledItem, ...] = ()
 
@@ -281,9 +281,9 @@ class Project:
         # also those that redo may restore
         changes = (*self.history.done, *self.history.undone)
         items = [
-            LabelledItem.of_entry(id, entry)
-            for entry, id in changes
-            if entry["do"] == "add"
+            LabelledItem.of_entry(change.item_id, change.entry)
+            for change in changes
+            if change.entry["do"] == "add"
         ]
         missing = {item.digest: item for item in items if item.digest not in self.rows}
 
@@ -306,7 +306,7 @@ def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
     """
     if entry.get("do") != "add":
         after = history.after(entry)
-        return after, CommitOutcome(after.revision)
+        return after, CommitOutcome(after.revision, new=after is not history)
     same = {
         item.label: item
         for item in history.labelled.items.values()

@@ -41,17 +41,23 @@ class LabellingPool:
         self.project = project
         self.rows: dict[str, Array] = {}  # embeddings by digest
         self._skipped: set[str] = set()
+        # the digests that each page added, of which alone it has the files
+        self._of_session: dict[str, set[str]] = {}
         # the inputs whose distances are prepared, in order
         self._digests: list[str] = []
         self._prepared: PreparedPool | None = None
         self._lock = Lock()
 
-    def add(self, raw: bytes, row: Array) -> str:
-        """Add an input; returns its digest."""
+    def add(self, raw: bytes, row: Array, session: str | None = None) -> str:
+        """Add an input of a session, which is one page of a browser; returns its
+        digest.
+        """
         digest = digest_of(raw)
         self.project.rows.keep(digest, row)
         with self._lock:
             self.rows.setdefault(digest, row)
+            if session is not None:
+                self._of_session.setdefault(session, set()).add(digest)
         return digest
 
     def skip(self, entry: dict[str, Any]) -> dict[str, int]:
@@ -76,11 +82,14 @@ class LabellingPool:
         } | self._skipped
         return [digest for digest in list(self.rows) if digest not in done]
 
-    def suggest(self, n: int) -> list[dict[str, Any]]:
+    def suggest(self, n: int, session: str | None = None) -> list[dict[str, Any]]:
         """The inputs to label next, each with the reason and its two most probable
-        classes.
+        classes; with `session`, only inputs that it added.
         """
         left = set(self.left())
+        if session is not None:
+            with self._lock:
+                left &= self._of_session.get(session, set())
         if not left:
             return []
         with self._lock:

@@ -5,6 +5,7 @@ and previews of inputs.
 import io
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from imprint.modalities.image import read_picture
 from imprint.modalities.sound import Recording
 from imprint.serve.evaluation import EvaluatedItems, ModelEvaluation
 from imprint.serve.export import picture_input
-from imprint.serve.labelled import LabelledSet
+from imprint.serve.labelled import LabelledSet, RecordedChange, last_together
 from imprint.serve.project import Project
 from imprint.tags import TagHead
 
@@ -62,10 +63,42 @@ def state(project: Project) -> dict[str, Any]:
         "describes": project.backbone.embeds_names,
         "suffixes": sorted(modality.suffixes()),
         "backbone": project.backbone.record.name,
-        "undo": bool(history.done),
-        "redo": bool(history.undone),
+        "undo": described(history.done, modality),
+        "redo": described(history.undone, modality),
         "classes": classes(project),
     }
+
+
+def described(
+    changes: Sequence[RecordedChange], modality: Modality
+) -> dict[str, Any] | None:
+    """The last change of `changes`, for the buttons *Undo* and *Redo*: its name, and
+    what it did. Null if there is no change.
+    """
+    together = last_together(changes)
+    if not together:
+        return None
+    added = [one.entry for one in together if one.entry["do"] == "add"]
+    # The classes of uploaded folders are created by changes of the same group.
+    entry = added[-1] if added else together[-1].entry
+    labels = {one["label"] for one in added} or {entry.get("label")}
+    target = f"{len(labels)} classes" if len(labels) > 1 else entry.get("label")
+    number = len(added) or len(entry.get("ids", ()))
+    items = f"{number} {modality.noun if number == 1 else modality.plural}"
+    held_out = entry.get("held_out") is not False
+    sentences = {
+        "add": f"{items} added to {target}",
+        "create": f"class {target} created",
+        "move": f"{items} moved to {target}",
+        "hold": f"{items} held out" if held_out else f"{items} used for training",
+        "delete": f"{items} deleted",
+        "rename": f"{target} renamed to {entry.get('to')}",
+        "merge": f"{target} merged into {entry.get('into')}",
+        "drop": f"class {target} deleted",
+        "clear": "all classes deleted",
+        "open": "model imported",
+    }
+    return {"change": changes[-1].revision, "text": sentences[entry["do"]]}
 
 
 def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any]:

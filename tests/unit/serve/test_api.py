@@ -285,3 +285,22 @@ def test_a_model_that_keeps_pre_trained_classes_is_refused_with_what_to_do(
     )
     assert status == 400
     assert "use imprint predict, or fit it without --keep-head" in reply["error"]
+
+
+def test_the_state_names_the_changes_that_undo_and_redo_are_about(labelled):
+    def state():
+        return labelled.json("GET", "/api/state")[1]
+
+    assert state()["redo"] is None
+    newest = state()["undo"]
+    assert newest["text"] == "1 picture added to bottom"
+    labelled.change(do="move", ids=[1, 3], label="bottom")
+    assert state()["undo"]["text"] == "2 pictures moved to bottom"
+    assert labelled.change(do="undo", change=newest["change"])[0] == 200
+    assert labelled.labels() == {"top": 10, "bottom": 13}
+    assert state()["redo"] == newest
+    assert labelled.change(do="redo", change=newest["change"])[0] == 200
+    assert labelled.labels() == {"top": 10, "bottom": 14}
+    status, reply = labelled.change(do="undo", change=99)
+    assert status == 400
+    assert "no change 99" in reply["error"]

@@ -194,3 +194,84 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
         match=r"sounds holds sounds, and raw reads pictures; choose another backbone",
     ):
         start_project(tmp_path / "sounds", tmp_path / "project", "raw")
+
+
+def applied(*entries):
+    """The history after entries that a client sends one by one."""
+    history = History()
+    for entry in entries:
+        history = history.after(entry)
+    return history
+
+
+def added(label, number, group=""):
+    return {
+        "do": "add",
+        "label": label,
+        "digest": DIGESTS[number],
+        "name": "a.png",
+        "group": group,
+    }
+
+
+def test_undo_takes_back_the_change_that_it_names_and_no_other():
+    history = applied(added("ant", 0), added("bee", 1), added("ant", 2))
+    undone = history.after({"do": "undo", "change": 2})
+    assert [item.digest for item in undone.labelled.items.values()] == [
+        DIGESTS[0],
+        DIGESTS[2],
+    ]
+    with pytest.raises(ParameterError, match="no change 2, or it was undone"):
+        undone.after({"do": "undo", "change": 2})
+    # Items keep their numbers and their order.
+    assert undone.after({"do": "redo", "change": 2}).labelled == history.labelled
+
+
+def test_an_older_change_is_undone_with_its_whole_group():
+    history = applied(
+        added("ant", 0, "x"), added("bee", 1), added("ant", 2, "x"), added("bee", 3)
+    )
+    undone = history.after({"do": "undo", "change": 1})
+    assert [item.label for item in undone.labelled.items.values()] == ["bee", "bee"]
+    assert undone.after({"do": "redo"}).labelled == history.labelled
+
+
+def test_a_change_on_which_a_later_one_depends_is_not_undone():
+    history = applied(added("ant", 0), {"do": "move", "ids": [1], "label": "bee"})
+    with pytest.raises(ParameterError, match="a later one depends on it"):
+        history.after({"do": "undo", "change": 1})
+    renamed = applied(
+        {"do": "create", "label": "ant"},
+        {"do": "rename", "label": "ant", "to": "bee"},
+        added("bee", 0),
+    )
+    with pytest.raises(ParameterError, match="Undo the later changes first"):
+        renamed.after({"do": "undo", "change": 2})
+
+
+def test_redo_refuses_another_change_than_the_one_it_names():
+    history = applied(added("ant", 0), added("ant", 1), {"do": "undo"}, {"do": "undo"})
+    with pytest.raises(ParameterError, match="not the next one to redo"):
+        history.after({"do": "redo", "change": 2})
+    assert len(history.after({"do": "redo", "change": 1}).labelled.items) == 1
+
+
+def redone(history):
+    """The history with everything redone."""
+    while history.undone:
+        history = history.after({"do": "redo"})
+    return history
+
+
+@given(st.lists(ENTRY, max_size=25), st.lists(st.integers(1, 25), max_size=5))
+def test_undo_by_name_and_redo_give_what_was_there(entries, revisions):
+    _, seen, _ = walked(entries)
+    history = seen[-1]
+    for revision in revisions:
+        try:
+            history = history.after({"do": "undo", "change": revision})
+        except ParameterError:
+            continue
+        stored = [one.revision for one in history.done]
+        assert stored == sorted(stored)
+    assert redone(history).labelled == redone(seen[-1]).labelled

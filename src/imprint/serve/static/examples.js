@@ -27,9 +27,9 @@ const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
 });
 at("progress-stop").addEventListener("click", () => uploads.stop());
 
-/** Add files to a class; says what became of them. */
+/** Add files to a class and report the result; the list of those that were not added. */
 export async function addFiles(files, label, group = crypto.randomUUID(), heldOut = false) {
-  if (!files.length) return;
+  if (!files.length) return [];
   const { total, failed, known, conflicts } = await uploads.push(files, label, group, heldOut);
   await refresh();
   const taught = total - failed.length - known;
@@ -41,6 +41,7 @@ export async function addFiles(files, label, group = crypto.randomUUID(), heldOu
   }
   speak(`${label}: ${count(taught, noun())} added.`);
   if (conflicts.length) askWhichClass(conflicts);
+  return failed;
 }
 
 /** Add files whose folders name their classes. */
@@ -89,8 +90,8 @@ export function showExamples() {
     let known = shown.get(one.label);
     if (known?.mark !== mark) {
       const element = column(one, index);
-      if (known) replaceKeepingFocus(known.element, element);
-      known = { element, mark };
+      if (known) update(known.element, element);
+      known = { element: known?.element ?? element, mark };
       shown.set(one.label, known);
     }
     known.element.hidden = filter !== "" && !one.label.toLowerCase().includes(filter);
@@ -104,13 +105,20 @@ export function showExamples() {
   showSelection();
 }
 
-/** Put a new element where an old one was; the part that had the focus gets it again. */
-function replaceKeepingFocus(old, fresh) {
-  const focused = old.contains(document.activeElement) ? document.activeElement.dataset.part : null;
-  const video = old.querySelector(".film");
-  if (video) fresh.querySelector(".film-place")?.replaceWith(video.closest(".film-place"));
-  old.replaceWith(fresh);
-  if (focused) fresh.querySelector(`[data-part="${CSS.escape(focused)}"]`)?.focus();
+/**
+ * Show the new state of a class in its column. The footer stays as it is: a text may be typed there, or the camera
+ * may film. So does the header while the class is renamed. The part that had the focus gets it again.
+ */
+function update(old, fresh) {
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const footer = old.querySelector("footer");
+  const header = old.querySelector("header:has(.rename)") ?? fresh.querySelector("header");
+  const between = [...fresh.children].filter((child) => !child.matches("header, footer"));
+  old.style.cssText = fresh.style.cssText;
+  for (const child of [...old.children]) if (child !== footer && child !== header) child.remove();
+  if (header.parentElement !== old) old.prepend(header);
+  between.forEach((child) => old.insertBefore(child, footer));
+  if (focused?.dataset.part && !old.contains(focused)) old.querySelector(`[data-part="${CSS.escape(focused.dataset.part)}"]`)?.focus();
 }
 
 function toolbar() {
@@ -238,10 +246,12 @@ function showSelection() {
 
 function writer(label) {
   const area = h("textarea", { rows: 2, placeholder: "One text per line", "aria-label": `Texts of ${label}`, data: { part: "write" } });
-  const send = () => {
+  const send = async () => {
     const lines = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
     area.value = "";
-    addFiles(lines.map((one) => new File([one], "text")), label);
+    const failed = await addFiles(lines.map((one) => new File([one], "text")), label);
+    const unsaved = await Promise.all(failed.filter((one) => one.label === label).map((one) => one.file.text()));
+    if (unsaved.length) area.value = [...unsaved, area.value].filter(Boolean).join("\n");
   };
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); send(); }
@@ -257,6 +267,9 @@ function rename(button, label) {
     over = true;
     const to = input.value.trim();
     input.replaceWith(button);
+    const column = shown.get(label);
+    if (column) column.mark = ""; // its header was kept while the name was typed
+    showExamples();
     if (keep && to && to !== label && await change({ do: "rename", label, to })) speak(`${label} is now called ${to}.`);
     (shown.get(to)?.element ?? shown.get(label)?.element)?.querySelector(".name")?.focus();
   };

@@ -10,7 +10,8 @@ import { changeWithUndo, noun, store, total } from "./store.js";
 let drawn = "";
 
 export function showExport() {
-  const mark = JSON.stringify([store.modality, store.classes.map((one) => one.label), total() > 0, report(), why(), store.evaluation?.calibrated]);
+  const code = snippets(store, location.origin);
+  const mark = JSON.stringify([store.modality, store.classes.length, total() > 0, report(), why(), code]);
   if (mark === drawn) return;
   drawn = mark;
   const some = store.classes.length > 0;
@@ -28,7 +29,7 @@ export function showExport() {
         picker(store.typed ? "Import a pictures.zip or a table" : "Import a pictures.zip", { accept: store.typed ? ".zip,.csv" : ".zip", multiple: false, id: "open-archive" }, ([file]) => importFile(file)),
         store.typed ? null : picker("Add a folder per class", { webkitdirectory: true }, (files) => openFolder(chosen(files))),
         h("button", { type: "button", class: "danger", disabled: !some, onclick: () => changeWithUndo({ do: "clear" }, "All classes are deleted.") }, "Start over"))),
-    h("div", { class: "panel" }, h("h3", {}, "Use it from code"), snippets(store, location.origin).map(snippet)));
+    h("div", { class: "panel" }, h("h3", {}, "Use it from code"), code.map(snippet)));
 }
 
 /** A piece of code, with a button that copies it. */

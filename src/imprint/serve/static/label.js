@@ -5,16 +5,18 @@ import { count, percent } from "./words.js";
 import { chosen, isReadable } from "./files.js";
 import { gain, points } from "./curve.js";
 import * as server from "./server.js";
-import { change, noun, refresh, store, total } from "./store.js";
+import { noun, refresh, store, total, undoChange } from "./store.js";
 import { Uploads } from "./uploads.js";
 
 const AHEAD = 30; // number of inputs that are requested at once
 const EVERY = 5; // number of answers after which the order is requested again
 const files = new Map(); // digest -> File
-const answered = []; // {entry, label}, the newest last
+const answered = []; // {entry, label, saved, settled}, the newest last; `saved` is a promise of the server's reply
 const curve = []; // {labels, accuracy}
 let queue = [];
 let asking = null;
+let askAgain = false;
+let sending = Promise.resolve();
 let drawn = "";
 let before = false; // whether the prediction is shown before the answer
 
@@ -42,16 +44,38 @@ export async function poolFiles(chosenFiles) {
   ask();
 }
 
-/** Request the next inputs; the queue stays until they arrive. */
+/** Request the next inputs; calls during a request are answered by one more. The queue stays until they arrive. */
 function ask() {
-  asking ??= server.nextInPool(AHEAD).then((entries) => {
-    const done = new Set(answered.map((one) => one.entry.digest));
-    const first = queue[0];
-    queue = entries.filter((entry) => files.has(entry.digest) && !done.has(entry.digest) && entry.digest !== first?.digest);
-    if (first) queue.unshift(first);
-    if (!queue.length && entries.length) setTimeout(ask, 200); // all of them have been answered meanwhile
-  }).catch((error) => note(error.message, "error")).finally(() => { asking = null; draw(); });
+  if (asking) { askAgain = true; return asking; }
+  asking = (async () => {
+    do {
+      askAgain = false;
+      await fetchQueue();
+    } while (askAgain);
+  })().catch((error) => note(error.message, "error")).finally(() => { asking = null; draw(); });
   return asking;
+}
+
+const digestOf = (one) => one.entry.digest;
+
+async function fetchQueue() {
+  const savedBefore = new Set(answered.filter((one) => one.settled).map(digestOf));
+  const entries = await server.nextInPool(AHEAD);
+  // The server did not know the other answers when it chose.
+  const unsaved = answered.filter((one) => !savedBefore.has(digestOf(one)));
+  const excluded = new Set(unsaved.map(digestOf));
+  // What is suggested although its answer was saved has been undone elsewhere.
+  const suggested = new Set(entries.map((entry) => entry.digest));
+  const undone = answered.filter((one) => savedBefore.has(digestOf(one)) && suggested.has(digestOf(one)));
+  undone.forEach((one) => answered.splice(answered.indexOf(one), 1));
+  const first = queue[0];
+  if (first) excluded.add(first.digest);
+  queue = entries.filter((entry) => files.has(entry.digest) && !excluded.has(entry.digest));
+  if (first) queue.unshift(first);
+  if (!queue.length && entries.length) {
+    await Promise.all(unsaved.map((one) => one.saved));
+    askAgain = unsaved.length > 0;
+  }
 }
 
 /** Draw the panel once, then what has changed. */
@@ -135,34 +159,66 @@ async function paint(canvas, file, side) {
   bitmap.close();
 }
 
-/** The answer is sent in the background; the next input is shown at once. */
-function answer(label) {
+/** Resolves when all answers are saved; whether there were any that were not. */
+export async function answersSaved() {
+  const unsaved = answered.filter((one) => !one.settled);
+  await Promise.all(unsaved.map((one) => one.saved));
+  return unsaved.length > 0;
+}
+
+/** The answer is sent in the background, after those before it; the next input is shown at once. */
+function send(label, request) {
   const entry = queue.shift();
   if (!entry) return;
-  const file = files.get(entry.digest);
-  answered.push({ entry, label });
-  server.add(file, label, file.name).then(() => refresh()).catch((error) => note(error.message, "error"));
+  const one = { entry, label, settled: false };
+  one.saved = sending.then(() => request(entry)).catch((error) => {
+    note(error.message, "error");
+    const position = answered.indexOf(one);
+    if (position >= 0) answered.splice(position, 1);
+    ask(); // the input is still unlabelled
+    return null;
+  }).finally(() => { one.settled = true; });
+  sending = one.saved;
+  answered.push(one);
   if (queue.length < EVERY || answered.length % EVERY === 0) ask();
   draw();
+}
+
+function answer(label) {
+  send(label, async ({ digest }) => {
+    const file = files.get(digest);
+    const reply = await server.add(file, label, file.name);
+    refresh();
+    return reply;
+  });
 }
 
 function skip() {
-  const entry = queue.shift();
-  if (!entry) return;
-  answered.push({ entry, label: null });
-  server.skipInPool(entry.digest, true).catch((error) => note(error.message, "error"));
-  if (queue.length < EVERY || answered.length % EVERY === 0) ask();
-  draw();
+  send(null, ({ digest }) => server.skipInPool(digest, true));
 }
 
+/** Take back the newest answer, also one that is still being saved; its input is shown again. */
 async function undo() {
   const one = answered.pop();
   if (!one) return;
-  if (one.label === null) await server.skipInPool(one.entry.digest, false);
-  else await change({ do: "undo" });
-  queue.unshift(one.entry);
+  const reply = await one.saved;
+  if (!reply) return; // it was not saved
+  if (!await takenBack(one, reply)) { ask(); return; }
+  queue = [one.entry, ...queue.filter((entry) => entry.digest !== one.entry.digest)];
   speak("Undone.");
   draw();
+}
+
+/** Whether the input of an answer is unlabelled again. */
+async function takenBack({ entry, label }, { new: added, revision }) {
+  if (label === null) {
+    return server.skipInPool(entry.digest, false).catch((error) => note(error.message, "error"));
+  }
+  if (!added) {
+    note(`It was in ${label} before.`);
+    return false;
+  }
+  return undoChange(revision);
 }
 
 /** Keys of the tab: 1 to 9 for the classes, S to skip, U to undo. */
@@ -222,10 +278,11 @@ async function addAll(entries) {
   const group = crypto.randomUUID();
   at("rest-grid").replaceChildren(h("p", {}, `Labelling ${count(entries.length, noun())}…`));
   const sender = new Uploads(server.add, () => {});
-  await Promise.all(entries.map(({ digest, label }) => sender.push([files.get(digest)], label, group)));
+  const [{ revision }] = await Promise.all(entries.map(({ digest, label }) => sender.push([files.get(digest)], label, group)));
   await refresh();
   queue = [];
   ask();
   at("rest-grid").replaceChildren();
-  note(`Labelled ${count(entries.length, noun())} by the model.`, "info", { label: "Undo", run: () => change({ do: "undo" }).then(ask) });
+  const undoAll = { label: "Undo", run: () => undoChange(revision).then(ask) };
+  note(`Labelled ${count(entries.length, noun())} by the model.`, "info", revision === null ? null : undoAll);
 }

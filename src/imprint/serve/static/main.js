@@ -1,6 +1,6 @@
 /** The page: tabs, undo and redo, and the targets of dropped and pasted files. */
 
-import { at, note, speak } from "./dom.js";
+import { at, note } from "./dom.js";
 import { count } from "./words.js";
 import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
@@ -9,7 +9,7 @@ import { askAgain, showTry, tryOne } from "./try.js";
 import { showDrift } from "./drift.js";
 import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
-import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
+import { answersSaved, evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
 import { showProjects } from "./projects.js";
 import { importFile, isImport } from "./import.js";
 
@@ -42,15 +42,22 @@ function tabs() {
   select("examples");
 }
 
-async function redo(kind) {
-  if (await change({ do: kind })) speak(kind === "undo" ? "Undone." : "Done again.");
+let replaying = Promise.resolve();
+
+/** Undo or redo the change that the button names; a second press waits for the first. */
+function replay(kind) {
+  replaying = replaying.then(async () => {
+    if (await answersSaved()) await refresh(); // the newest answer is the newest change
+    const next = store[kind];
+    if (next && await change({ do: kind, change: next.change })) note(`${kind === "undo" ? "Undone" : "Redone"}: ${next.text}.`);
+  });
 }
 
 function keys(event) {
   const typing = event.target.closest("input, textarea, select, dialog");
   if (typing || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
   event.preventDefault();
-  redo(event.shiftKey ? "redo" : "undo");
+  replay(event.shiftKey ? "redo" : "undo");
 }
 
 /** Add dropped or pasted files to the class under the pointer, to Try it, or to new classes. */
@@ -102,8 +109,10 @@ function drops() {
 }
 
 function head() {
-  at("undo").disabled = !store.undo;
-  at("redo").disabled = !store.redo;
+  for (const [id, verb, keys] of [["undo", "Undo", "Ctrl+Z"], ["redo", "Redo", "Ctrl+Shift+Z"]]) {
+    at(id).disabled = !store[id];
+    at(id).title = store[id] ? `${verb}: ${store[id].text} (${keys})` : `${verb} (${keys})`;
+  }
   at("project-name").textContent = store.name;
   document.title = `${store.name} · imprint`;
   at("summary").textContent = `${count(store.classes.length, "class")} · ${count(total(), noun())} · ${store.backbone}`;
@@ -112,8 +121,8 @@ function head() {
 tabs();
 drops();
 at("project").addEventListener("click", showProjects);
-at("undo").addEventListener("click", () => redo("undo"));
-at("redo").addEventListener("click", () => redo("redo"));
+at("undo").addEventListener("click", () => replay("undo"));
+at("redo").addEventListener("click", () => replay("redo"));
 addEventListener("keydown", keys);
 addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));

@@ -30,9 +30,12 @@ export const add = (content, label, name, group = "", signal = undefined, heldOu
 export const predict = (content, name, top) =>
   ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
     .then(([answer]) => answer);
+
+/** The pool of this page: the server may have inputs of other pages, whose files are not here. */
+const session = crypto.randomUUID();
 export const addToPool = (content, name, signal) =>
-  ask(`/api/pool?${query({ name })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
-export const nextInPool = (n) => ask(`/api/pool/next?${query({ n })}`);
+  ask(`/api/pool?${query({ name, session })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
+export const nextInPool = (n) => ask(`/api/pool/next?${query({ n, session })}`);
 export const skipInPool = (digest, skip) => ask("/api/pool/skip", { method: "POST", body: JSON.stringify({ digest, skip }), headers: { "content-type": "application/json" } });
 export const confidentInPool = (probability) => ask(`/api/pool/confident?${query({ probability })}`);
 export const drift = () => ask("/api/drift");

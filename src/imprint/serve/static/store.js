@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
 
-export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null, drift: null };
+export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], backbone: "", undo: null, redo: null, classes: [], evaluation: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
@@ -58,23 +58,26 @@ export async function checkDrift() {
   }
 }
 
-/** Make a change; true if the server accepted it. */
+/** Make a change; the server's reply {revision, changed}, or null if it refused. */
 export async function change(entry) {
   try {
-    await server.change(entry);
+    const reply = await server.change(entry);
     await refresh();
-    return true;
+    return reply;
   } catch (error) {
     note(error.message, "error");
-    return false;
+    return null;
   }
 }
 
+/** Undo the change that led to a revision, and no other, also if newer changes exist. */
+export const undoChange = (revision) => change({ do: "undo", change: revision });
+
 /** Make a change and say what it did, with a button that undoes it. */
 export async function changeWithUndo(entry, sentence) {
-  const accepted = await change(entry);
-  if (accepted) note(sentence, "info", { label: "Undo", run: () => change({ do: "undo" }) });
-  return accepted;
+  const reply = await change(entry);
+  if (reply) note(sentence, "info", reply.changed ? { label: "Undo", run: () => undoChange(reply.revision) } : null);
+  return reply !== null;
 }
 
 /** Follow changes on the server, also those of other tabs; the browser reconnects after a failure. */

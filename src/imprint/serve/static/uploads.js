@@ -18,6 +18,7 @@ export class Uploads {
     this.failed = [];
     this.known = 0;
     this.conflicts = [];
+    this.revision = null; // of the last addition, by which it can be undone
     this.stopping = new AbortController();
   }
 
@@ -48,9 +49,10 @@ export class Uploads {
     try {
       const outcome = await this.send(one.file, one.label, one.file.name ?? "text", one.group, this.stopping.signal, one.heldOut);
       if (outcome.new === false) this.known += 1;
+      else this.revision = outcome.revision;
       if (outcome.others?.length) this.conflicts.push({ id: outcome.id, label: one.label, others: outcome.others });
     } catch (error) {
-      if (error.name !== "AbortError") this.failed.push({ name: one.file.name ?? "text", reason: error.message });
+      if (error.name !== "AbortError") this.failed.push({ name: one.file.name ?? "text", reason: error.message, file: one.file, label: one.label });
     }
     this.running -= 1;
     this.done += 1;
@@ -65,8 +67,8 @@ export class Uploads {
   }
 
   #end() {
-    const { done, total, failed, known, conflicts } = this;
-    (this.ended ?? []).forEach((resolve, i) => resolve({ done, total, failed, known, conflicts: i ? [] : conflicts }));
+    const { done, total, failed, known, conflicts, revision } = this;
+    (this.ended ?? []).forEach((resolve, i) => resolve({ done, total, failed, known, revision, conflicts: i ? [] : conflicts }));
     this.ended = [];
   }
 }
