@@ -1,21 +1,18 @@
-"""Files that a command reads and writes: checks before any work is done, and copies in
-folders.
+"""Files that a command reads and writes: checks before any work is done, and the
+folders of classes.
 """
 
-import filecmp
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
-from imprint.core.errors import FileError, ParameterError, reporting
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import home
+from imprint.core.files.copies import folder_name
 
 
 def quoted(*command: object) -> str:
@@ -89,64 +86,10 @@ def check_home(advice: str = ", or disable the cache with --no-cache") -> None:
         raise FileError(f"Cannot cache embeddings in {folder}: {reason}.") from None
 
 
-def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
-    """Copy or link each file into its folder; return how many are new there. Never
-    overwrites a file.
-
-    A file whose folder has an identical one is left out; if a different one has its
-    name, a number is appended.
-    """
-    new = 0
-    for name, folder in files:
-        source = Path(name)
-        with reporting("write", folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            for target in (
-                folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name)
-                for n in count()
-            ):
-                if target.exists() and filecmp.cmp(source, target, shallow=False):
-                    break
-                if not os.path.lexists(target):
-                    (
-                        os.symlink(source.resolve(), target)
-                        if link
-                        else _copy(source, target)
-                    )
-                    new += 1
-                    break
-    return new
-
-
-def folder_of(root: Path, label: object) -> Path:
-    """The folder of a class; the label `animal/cat` of a tree is the folder `cat` in
-    `animal`.
+def class_folder(label: object) -> tuple[str, ...]:
+    """The names of the folder of a class, from the top: `animal` and `cat` for the
+    label `animal/cat` of a tree.
     """
     from imprint.core.tree import path_of  # loads NumPy
 
-    return root.joinpath(*(folder_name(str(part)) for part in path_of(label)))
-
-
-def folder_name(label: str) -> str:
-    """A label, which may come from any file, as the name of one folder."""
-    name = (
-        "".join(
-            "_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label
-        ).strip()
-        or "_"
-    )
-    return "_" * len(name) if set(name) == {"."} else name[:200]
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, completely or not at all, and never over another one."""
-    partial = target.with_name(f".{target.name}.imprint-partial")
-    shutil.copy2(source, partial)
-    try:
-        os.link(partial, target)
-    except (OSError, AttributeError):  # FAT and exFAT have no hard links
-        with open(partial, "rb") as content, open(target, "xb") as out:
-            shutil.copyfileobj(content, out)
-        shutil.copystat(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    return tuple(folder_name(str(part)) for part in path_of(label))

@@ -26,9 +26,9 @@ from imprint.core.files.atomic import (
     exclusive,
     make_folder,
     read_checked,
-    remove_partials,
     write_checked,
 )
+from imprint.core.files.partial import remove_partials
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from imprint import Imprinter
-from imprint.core.files import atomic, container
+from imprint.core.files import container, partial
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
@@ -148,7 +148,7 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
     real = os.open
 
     def denied(path, *args, **options):
-        if str(path).endswith(atomic.PARTIAL_SUFFIX):
+        if str(path).endswith(partial.PARTIAL_SUFFIX):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return real(path, *args, **options)
 

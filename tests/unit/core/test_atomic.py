@@ -1,7 +1,9 @@
 """Files are written atomically, with the permissions of the umask of the process, which is never changed."""
 
 import os
+import signal
 import stat
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -10,6 +12,7 @@ import pytest
 from imprint.core.errors import FileError
 from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
+from imprint.core.files.partial import PARTIAL_SUFFIX, remove_partials
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
 
@@ -55,7 +58,7 @@ def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(
 
 
 def test_a_name_that_is_taken_is_not_overwritten(tmp_path, monkeypatch):
-    monkeypatch.setattr("imprint.core.files.atomic.token_hex", lambda _: "taken")
+    monkeypatch.setattr("imprint.core.files.partial.token_hex", lambda _: "taken")
     with atomic_write(tmp_path / "a") as first:
         with (
             pytest.raises(FileError, match=r"^Cannot write .*a: File exists\.$"),
@@ -103,3 +106,33 @@ def test_a_name_that_the_system_refuses_is_reported(tmp_path):
         pass
     with pytest.raises(FileError, match=r"^Cannot read .*: File name too long\.$"):
         container.read(path)
+
+
+def test_a_killed_write_is_removed_by_the_next_process(tmp_path):
+    program = (
+        "import os, signal, sys; from imprint.core.files.atomic import atomic_write\n"
+        "with atomic_write(sys.argv[1]) as f:\n"
+        "    f.write(b'half'); f.flush(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path / "a")]
+    assert subprocess.run(words, env=os.environ).returncode == -signal.SIGKILL
+    assert len(os.listdir(tmp_path)) == 1
+    with atomic_write(tmp_path / "b") as f:
+        f.write(b"whole")
+    assert os.listdir(tmp_path) == ["b"]
+
+
+def test_the_temporary_file_of_a_living_process_stays(tmp_path):
+    with atomic_write(tmp_path / "a") as f:
+        remove_partials(tmp_path)
+        f.write(b"content")
+    assert (tmp_path / "a").read_bytes() == b"content"
+
+
+def test_links_and_folders_with_the_suffix_stay(tmp_path):
+    (tmp_path / "mine").write_bytes(b"mine")
+    os.symlink(tmp_path / "mine", tmp_path / f".a{PARTIAL_SUFFIX}")
+    (tmp_path / f".b{PARTIAL_SUFFIX}").mkdir()
+    os.mkfifo(tmp_path / f".c{PARTIAL_SUFFIX}")
+    remove_partials(tmp_path)
+    assert len(os.listdir(tmp_path)) == 4

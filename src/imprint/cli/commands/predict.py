@@ -16,6 +16,7 @@ from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.watch import monitor_stream
 from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.files.copies import copy_files
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
@@ -102,6 +103,11 @@ def command(
             "--sort-into: only files, such as pictures, with one label each are sorted;"
             " use --csv."
         )
+    if sort_into is not None and unknown and NONE_OF_THESE in head.labels:
+        raise ParameterError(
+            f"--sort-into: the model has a class '{NONE_OF_THESE}', whose folder would"
+            " also get the rejected inputs; leave out --unknown, or use --csv."
+        )
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
@@ -136,10 +142,9 @@ def command(
         captions = models.captions(split, arguments)
         _show(answers, [captions[i] for i in readable], model, unknown)
     if sort_into is not None:
-        folders = [files.folder_of(sort_into, _class_of(answer)) for answer in answers]
-        copied = files.copy_files(
-            ((answer["path"], folder) for answer, folder in zip(answers, folders)), link
-        )
+        folders = [files.class_folder(_class_of(answer)) for answer in answers]
+        paths = [answer["path"] for answer in answers]
+        copied = copy_files(sort_into, zip(paths, folders), link=link)
         terminal.note(
             f"{sort_into}: {terminal.count(copied, 'file')}"
             f" {'linked' if link else 'copied'}."

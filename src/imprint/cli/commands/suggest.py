@@ -18,6 +18,7 @@ from imprint.active import Suggestions, suggest
 from imprint.active.suggestions import PreparedPool
 from imprint.cli import files, models, options, terminal
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.files.copies import copy_files
 from imprint.datasets import Split
 from imprint.embeddings import Skipped
 from imprint.evaluation.page import suggestion_page
@@ -110,7 +111,7 @@ def command(
             page, suggestion_page(f"Label these of {path} next", pool, suggestions)
         )
     if copy_into is not None:
-        copied = files.copy_files((pool.names[i], copy_into) for i in numbers)
+        copied = copy_files(copy_into, ((pool.names[i], ()) for i in numbers))
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
     return terminal.report_skipped(embedded.skipped)
 
@@ -239,7 +240,7 @@ class _Questions:
             terminal.write_csv([[text, label, number]])
             sys.stdout.flush()
             if self.folder is not None:
-                files.copy_files([(text, files.folder_of(self.folder, label))])
+                copy_files(self.folder, [(text, files.class_folder(label))])
         return label
 
     def _read_label(self) -> str:

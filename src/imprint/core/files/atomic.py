@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Any
 
 from imprint.core.errors import FileError, reporting
+from imprint.core.files.partial import partial_file
 
-PARTIAL_SUFFIX = ".imprint-partial"  # of temporary files; no other file has it
 # in a folder of reports: the names and digests of the files written there
 OUTPUT_LIST = ".imprint-files.json"
 CHECKSUM_KEY = "sha256"  # in a JSON file, the key of the checksum of the other values
@@ -33,7 +32,6 @@ def atomic_write(
     read a `private` one. If `path` is a link, its target is replaced.
     """
     target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL_SUFFIX}")
     with reporting("write", path):
         if target.is_dir():
             raise FileError(f"Cannot write {path}: it is a folder.")
@@ -41,19 +39,10 @@ def atomic_write(
             raise FileError(f"Cannot write {path}: it is not an ordinary file.")
         mode = target.stat().st_mode & 0o777 if target.exists() else None
         mode = 0o600 if private else mode
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(partial, flags, 0o666 if mode is None else mode | 0o600)
-        try:
-            with os.fdopen(handle, "w+b") as f:
-                if mode is not None:
-                    os.chmod(partial, mode)
-                yield f
-                f.flush()
-                os.fsync(f.fileno())
-            os.replace(partial, target)
-            _sync_folder(target.parent)
-        finally:
-            partial.unlink(missing_ok=True)
+        with partial_file(
+            target, lambda partial: os.replace(partial, target), mode
+        ) as f:
+            yield f
 
 
 def make_folder(folder: Path) -> Path:
@@ -61,24 +50,6 @@ def make_folder(folder: Path) -> Path:
     with reporting("make the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def remove_partials(folder: Path) -> None:
-    """Remove the temporary files of killed processes; the caller must know that no
-    process writes there now.
-    """
-    for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
-        with suppress(OSError):
-            partial.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_checked(
