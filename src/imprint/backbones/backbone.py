@@ -22,6 +22,11 @@ from imprint.core.extras import import_extra as import_extra
 from imprint.modalities import modality
 
 SPEED_TEST_BATCH = 32  # inputs
+# Characters of a text per token that the network reads: tokenisers take time and memory
+# for the whole text before they drop tokens. English has 4 to 5 characters per token; a
+# longer beginning makes a difference only to texts such as a page of white space.
+CHARACTERS_PER_TOKEN = 256
+DEFAULT_TOKENS = 512  # if the record does not state them: of most sentence encoders
 TEMPLATES = (
     "{}",
     "a photo of a {}.",
@@ -64,6 +69,11 @@ class Backbone(ABC):
         """Number of texts that are longer than the network reads."""
         return 0
 
+    def cut(self, texts: Sequence[str]) -> list[str]:
+        """The beginnings of texts, so long that the network reads no more than them."""
+        limit = CHARACTERS_PER_TOKEN * (self.record.tokens or DEFAULT_TOKENS)
+        return [text[:limit] for text in texts]
+
     @abstractmethod
     def _forward(self, batch: Any) -> Array: ...
 
@@ -73,6 +83,8 @@ class Backbone(ABC):
         """
         if not len(batch):
             return np.empty((0, self.width), np.float32)
+        if modality(self.modality).typed:
+            batch = self.cut(list(batch))
         out = np.ascontiguousarray(
             self._forward(batch).reshape(len(batch), -1), np.float32
         )
@@ -104,7 +116,8 @@ class Backbone(ABC):
             raise ParameterError(
                 f"{self.record.name} cannot embed class names; {rule}."
             )
-        return np.stack([self._embed_name(name) for name in names])
+        beginnings = self.cut(names)
+        return np.stack([self._embed_name(name) for name in beginnings])
 
     def _embed_name(self, name: str) -> Array:
         return self.embed([self.prepare(name)])[0]

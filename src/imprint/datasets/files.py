@@ -17,6 +17,7 @@ from typing import Any
 from imprint.core.arrays import digest
 from imprint.core.errors import FileError, UnreadableInput, reporting_damage
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
+from imprint.core.files.unpacking import excess, unpacked_limit
 from imprint.modalities import read_file
 from imprint.modalities._base import MAX_FILE_BYTES
 
@@ -159,12 +160,11 @@ class ZipInputs(FileInputs):
         archive, members = self._archive
         try:
             info = members[self._prefix + name]
-            if info.file_size > MAX_FILE_BYTES:
-                raise UnreadableInput(
-                    name, f"{info.file_size:,} bytes; the limit is {MAX_FILE_BYTES:,}"
-                )
+            limit = min(MAX_FILE_BYTES, unpacked_limit(info.compress_size))
+            if info.file_size > limit:
+                raise UnreadableInput(name, f"it {excess(limit)}; unpack the archive")
             with archive.open(info) as member:
-                return member.read(MAX_FILE_BYTES + 1)
+                return member.read(limit + 1)
         except UnreadableInput:
             raise
         except Exception as e:  # on damage, decompressors raise exceptions of any type

@@ -9,17 +9,19 @@ perhaps an `offset`. Tags are an indicator matrix of labels, (rows, labels), wit
 names of its columns in `label_names`.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, reporting_damage
+from imprint.core.files.unpacking import check_unpacked, unpacked_limit
 from imprint.core.label_sets import read_tags
 from imprint.datasets.split import (
     NO_LABELS,
@@ -48,6 +50,7 @@ LABEL_ARRAYS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
 LABEL_NAMES = "label_names"
 FACTORS = ("scale", "offset")
+MAGIC_PREFIX = b"\x93NUMPY"  # of an array in a `.npy` file
 # bytes at the end of a .zip file that include the number of its entries
 END_RECORD_BYTES = 65_557
 
@@ -79,10 +82,12 @@ def load_matrix(
 
 def _read_npy(path: Path, *, mapped: bool = False) -> Array:
     with reporting_damage(path, ".npy file of numbers or texts"):
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        # also if it is copied, because this checks the size that the header states
+        # before memory is allocated
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):
             raise ValueError("it holds several arrays")
-    return array
+    return array if mapped else np.array(array)
 
 
 def _checked(where: str, convert: Callable[..., Array], *values: Any) -> Array:
@@ -286,9 +291,12 @@ def open_pack(path: Path) -> Iterator[Any]:
             raise FileError(f"{path} is not a pack: it holds one array.")
         archive: Any = pack.zip
         entries = archive.infolist()
+        limit = unpacked_limit(path.stat().st_size)
+        check_unpacked(path, sum(entry.file_size for entry in entries), limit)
         for entry in entries:
             # compares the name with that in the central directory
-            archive.open(entry).close()
+            with archive.open(entry) as member:
+                _check_size(member, entry.file_size)
         f.seek(-min(END_RECORD_BYTES, f.seek(0, os.SEEK_END)), os.SEEK_END)
         if len(entries) != int.from_bytes(
             f.read().rpartition(b"PK\5\6")[2][6:8], "little"
@@ -296,3 +304,27 @@ def open_pack(path: Path) -> Iterator[Any]:
             # the end record counts more entries than the directory has
             raise ValueError("it has lost an array")
         yield pack
+
+
+def _check_size(member: IO[bytes], size: int) -> None:
+    """Raise ValueError if a header of NumPy states another size than the entry of the
+    archive has.
+
+    NumPy allocates what the header states before it reads the array.
+    """
+    start = member.peek(len(MAGIC_PREFIX))[: len(MAGIC_PREFIX)]  # type: ignore[attr-defined]
+    if start != MAGIC_PREFIX:
+        return
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(member)
+    if version not in read_header:
+        raise ValueError(f"it has an array in version {version} of the format")
+    shape, _, dtype = read_header[version](member)
+    if (
+        not dtype.hasobject
+        and member.tell() + math.prod(shape) * dtype.itemsize != size
+    ):
+        raise ValueError("the size of an array is not what its header states")

@@ -281,7 +281,10 @@ def _text_notices(texts: Sequence[str], backbone: Any) -> Iterator[str]:
             f"{truncated:,} of {len(texts):,} texts have more than {tokens} tokens;"
             f" {name} ignores the rest."
         )
-    foreign = sum(map(is_foreign, texts)) if backbone.record.language == "en" else 0
+    beginnings = backbone.cut(texts)
+    foreign = (
+        sum(map(is_foreign, beginnings)) if backbone.record.language == "en" else 0
+    )
     if foreign > len(texts) / 20:
         yield (
             f"{foreign:,} of {len(texts):,} texts do not look English, and {name} was"

@@ -8,6 +8,7 @@ import pytest
 from imprint.backbones import Record, load
 from imprint.backbones.adapters.onnx import session
 from imprint.core.errors import ParameterError
+from imprint.imprinter import items
 
 TEXTS = [
     "I lost my card",
@@ -51,6 +52,33 @@ def test_only_whole_batches_of_one_length_reach_the_network(minilm, monkeypatch)
     monkeypatch.setattr(minilm, "_run", lambda ids: seen.append(ids.shape) or run(ids))
     minilm.embed(["one two", "three four", "five six seven", *["eight"] * 10])
     assert sorted(seen) == [(1, 5), (2, 3), (2, 4), (8, 3)]
+
+
+def test_a_long_text_is_cut_before_it_is_tokenised(minilm, monkeypatch):
+    """The tokeniser needs 60 bytes per character of a text, and ends the process if it gets none."""
+    lengths, tokenizer = [], minilm._tokenizer
+
+    class Recording:
+        def encode(self, text):
+            lengths.append(len(text))
+            return tokenizer.encode(text)
+
+    long = "a sentence of some words. " * 800_000  # 20 MB
+    monkeypatch.setattr(minilm, "_tokenizer", Recording())
+    row = minilm.embed([minilm.prepare(long)])
+    assert minilm.count_truncated([long, "short", "long " * 200]) == 2
+    assert minilm.embed_names([long]).shape == (1, 384)
+    assert max(lengths) <= 128 * 256
+    assert np.array_equal(row, minilm.embed([long[:5000]]))
+
+
+def test_only_the_beginning_of_a_long_text_decides_whether_it_is_foreign(monkeypatch):
+    lengths = []
+    monkeypatch.setattr(
+        items, "is_foreign", lambda text: lengths.append(len(text)) or False
+    )
+    assert not list(items._text_notices(["x " * 10_000_000], load("minilm")))[1:]
+    assert lengths == [128 * 256]
 
 
 def test_tokens_beyond_the_limit_are_cut_off(minilm):

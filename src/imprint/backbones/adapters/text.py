@@ -71,9 +71,11 @@ class SentenceEncoder(Backbone):
         return self._session.run([self.record.layer], inputs)[0].mean(1)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
+        beginnings = self.cut(texts)
+        encodings = map(self._tokenizer.encode, beginnings)
         return sum(
-            bool(encoding.overflowing)
-            for encoding in self._tokenizer.encode_batch(list(texts))
+            len(beginning) < len(text) or bool(encoding.overflowing)
+            for text, beginning, encoding in zip(texts, beginnings, encodings)
         )
 
 

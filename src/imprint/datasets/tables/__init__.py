@@ -107,6 +107,8 @@ def load_table(
     names: list[str] = []
     label_cells: list[Any] = []
     texts: list[str] = []
+    # Arrow converts a text that is stored once to a new object in every batch
+    equal_texts: dict[str, str] = {}
     numbers = array("f")  # grows in place, so that there is one copy of the embeddings
     width: int | None = None
     for batch in read_batches(path, layout.columns):
@@ -129,7 +131,8 @@ def load_table(
         if layout.name is not None:
             names += map(str, batch.values(layout.name))
         if layout.kind == "text":
-            texts += _texts(path, batch, layout.inputs[0])
+            for text in _texts(path, batch, layout.inputs[0]):
+                texts.append(equal_texts.setdefault(text, text))
         else:
             X = to_matrix(path, batch, layout, width)
             width = X.shape[1]

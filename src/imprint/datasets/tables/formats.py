@@ -7,19 +7,21 @@ label '2024-01-01', and refuses columns of mixed types without naming the value.
 
 import codecs
 import csv
-import gzip
+import io
 import json
 import re
+import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from imprint.core.errors import FileError, reporting_damage
 from imprint.core.extras import missing
+from imprint.core.files.unpacking import check_unpacked, open_binary, unpacked_limit
 from imprint.datasets.tables.values import check_distinct, is_number
 
 BATCH_BYTES = 1 << 23  # of CSV; a row must fit
@@ -27,8 +29,7 @@ BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 # of Parquet with lists, whose lengths are not known before they are read
 LIST_ROWS = 64
-MIN_UNPACKED_LIMIT = 1 << 28  # bytes; every Parquet file may unpack to that size,
-MAX_UNPACKED_RATIO = 1000  # and a large one to this many times its size on disk
+VALUE_BYTES = 8  # of a number in memory; a text is an index into its dictionary
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 
 
@@ -127,8 +128,7 @@ def not_utf8(path: Path) -> FileError:
 
 def _open_text(path: Path) -> Any:
     """A text file, decompressed if its name ends in `.gz`."""
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="")
 
 
 def _label_lines(path: Path) -> Iterator[NumberedRow]:
@@ -184,6 +184,7 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
     except ImportError:
         raise missing("excel", f"{path.name}: .xlsx files need openpyxl") from None
     with reporting_damage(path, "workbook"), open(path, "rb") as f:
+        _check_workbook(path, f)
         rows = (
             load_workbook(f, read_only=True, data_only=True)
             .worksheets[0]
@@ -196,6 +197,16 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
         for number, values in enumerate(rows, 2):
             if any(value is not None for value in values):
                 yield number, dict(zip(header, values))
+
+
+def _check_workbook(path: Path, file: IO[bytes]) -> None:
+    """Refuse a workbook, which is a `.zip` file, that unpacks to far more than its
+    size.
+    """
+    with zipfile.ZipFile(file) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    check_unpacked(path, size, unpacked_limit(path.stat().st_size))
+    file.seek(0)
 
 
 ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
@@ -223,7 +234,10 @@ def _delimited_batches(path: Path) -> Iterator[TableBatch]:
     options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
     first = 2
     try:
-        with arrow_csv.open_csv(path, options, parse, convert) as reader:
+        with (
+            open_binary(path) as content,
+            arrow_csv.open_csv(content, options, parse, convert) as reader,
+        ):
             for arrow in reader:
                 batch = TableBatch(
                     range(first, first + len(arrow)), dict(zip(header, arrow.columns))
@@ -280,25 +294,14 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
     """Texts stay dictionary-encoded, so that equal ones are in memory once.
 
     One encoded value may stand for millions: a file that unpacks to far more than its
-    size is refused.
+    size is refused, if possible before it is read.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    size = 0
-    limit = max(MIN_UNPACKED_LIMIT, MAX_UNPACKED_RATIO * path.stat().st_size)
-    ratio = (
-        f"{MAX_UNPACKED_RATIO:,} times its size"
-        if limit > MIN_UNPACKED_LIMIT
-        else "the limit for a small file"
-    )
-    too_large = FileError(
-        f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read."
-    )
+    limit = unpacked_limit(path.stat().st_size)
     with open(path, "rb") as f:
         schema = pq.read_schema(f)
         check_distinct(path, schema.names)
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
         fields = [field for field in schema if columns is None or field.name in columns]
         has_lists = any(field.type.num_fields for field in fields)
         rows = (
@@ -306,9 +309,11 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
             if has_lists
             else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
         )
+        names = {field.name for field in fields}
+        check_unpacked(path, _unpacked_size(pq.ParquetFile(f), names), limit)
+        texts = _text_columns(pq.ParquetFile(f).schema)
+        size = 0
         with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
-            if 8 * table.metadata.num_rows * len(fields) > limit:
-                raise too_large
             for batch in table.iter_batches(
                 rows, columns=list(columns) if columns is not None else None
             ):
@@ -316,9 +321,35 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
                     getattr(column, "indices", column).nbytes
                     for column in batch.columns
                 )
-                if size > limit:
-                    raise too_large
+                check_unpacked(path, size, limit)
                 yield batch
+
+
+def _text_columns(schema: Any) -> list[str]:
+    """The paths of the columns of texts, also in lists, that Arrow can leave
+    dictionary-encoded.
+    """
+    columns = map(schema.column, range(len(schema)))
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY"
+        and column.logical_type.type in ("STRING", "NONE")
+    ]
+
+
+def _unpacked_size(table: Any, names: Container[str]) -> int:
+    """The bytes in memory of some columns, as the file states them: the pages, and all
+    values once they are decoded.
+    """
+    size = 0
+    for i in range(table.metadata.num_row_groups):
+        group = table.metadata.row_group(i)
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            if chunk.path_in_schema.partition(".")[0] in names:
+                size += chunk.total_uncompressed_size + VALUE_BYTES * chunk.num_values
+    return size
 
 
 def _feather_batches(path: Path) -> Iterator[Any]:
