@@ -36,9 +36,6 @@ def folder_name(label: str) -> str:
     Different labels have different names. Characters that some system does not allow in
     a name are escaped as in addresses, `a:b` to `a%3Ab`. Of a label that is too long,
     the name holds the beginning and a digest.
-
-    >>> folder_name("a/b"), folder_name("NUL"), folder_name("50 %")
-    ('a%2Fb', '%4EUL', '50 %')
     """
     escaped = PERCENT.sub("%25", label)
     characters = [c if _is_portable(c) else _escape(c) for c in escaped]

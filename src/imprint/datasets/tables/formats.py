@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import chain, compress, islice
@@ -309,9 +309,9 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
             if has_lists
             else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
         )
-        names = {field.name for field in fields}
-        check_unpacked(path, _unpacked_size(pq.ParquetFile(f), names), limit)
-        texts = _text_columns(pq.ParquetFile(f).schema)
+        metadata = pq.read_metadata(f)
+        check_unpacked(path, _unpacked_size(metadata, len(fields)), limit)
+        texts = _text_columns(metadata.schema)
         size = 0
         with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
             for batch in table.iter_batches(
@@ -338,18 +338,16 @@ def _text_columns(schema: Any) -> list[str]:
     ]
 
 
-def _unpacked_size(table: Any, names: Container[str]) -> int:
-    """The bytes in memory of some columns, as the file states them: the pages, and all
-    values once they are decoded.
+def _unpacked_size(metadata: Any, columns: int) -> int:
+    """The bytes that a Parquet file states: those of all its pages, and those of so
+    many columns once they are decoded.
+
+    Arrow ends the process if the metadata of a single column are damaged, so these are
+    not read.
     """
-    size = 0
-    for i in range(table.metadata.num_row_groups):
-        group = table.metadata.row_group(i)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            if chunk.path_in_schema.partition(".")[0] in names:
-                size += chunk.total_uncompressed_size + VALUE_BYTES * chunk.num_values
-    return size
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    pages = sum(group.total_byte_size for group in groups)
+    return pages + VALUE_BYTES * metadata.num_rows * columns
 
 
 def _feather_batches(path: Path) -> Iterator[Any]:
