@@ -21,7 +21,7 @@ EXTRA_MODULES = {
     "timm": ("timm",),
     "sentence": ("sentence_transformers",),
     "clip": ("open_clip", "transformers", "torchvision"),
-    "serve": ("starlette", "uvicorn", "onnx"),
+    "serve": ("starlette", "uvicorn", "onnx", "prometheus_client"),
 }
 """The modules of each extra; it is installed if all of them are found."""
 

@@ -37,6 +37,12 @@ class Modality(Component):
         `ParameterError` if it holds none.
         """
 
+    def pixels(self, raw: bytes) -> int:
+        """The number of pixels that the header of a file states, so that a large image
+        can be refused before it is decoded; 0 for inputs that are not images.
+        """
+        return 0
+
     def recognises(self, value: Any) -> bool:
         """Whether a Python value is an input of this modality; used before a backbone
         is chosen.

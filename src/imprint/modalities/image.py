@@ -52,6 +52,10 @@ class Image(Modality):
     def read(self, raw: bytes) -> Array:
         return read_picture(raw)
 
+    def pixels(self, raw: bytes) -> int:
+        with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
+            return int(image.size[0] * image.size[1])
+
     def convert(self, value: Any) -> Array:
         if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
             with _decoding():

@@ -1,0 +1,3 @@
+"""`imprint api`: an inference server, which answers for one or several models and
+changes none.
+"""
