@@ -18,8 +18,17 @@ from imprint.core.component import DEFAULT_METHOD, PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
+from imprint.core.labels import check_kinds, positions
 from imprint.core.threads import compare_and_set
-from imprint.estimator.base import FLOATS, Columns, FittedState, MethodEstimator, naming
+from imprint.estimator.base import (
+    FLOATS,
+    INPUT_ERRORS,
+    Columns,
+    FittedState,
+    MethodEstimator,
+    naming,
+    read_labels,
+)
 from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head
 from imprint.head.card import model_card
@@ -212,19 +221,23 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         """Share of rows whose predicted label is the given one; of tags, whose labels
         are all predicted correctly.
         """
-        head, true, predicted = (
-            self._fitted_state().head,
-            to_numpy(y),
-            to_numpy(self.predict(X)),
-        )
+        head = self._fitted_state().head
+        predicted = to_numpy(self.predict(X))
         if isinstance(head, TagHead):
             if (tagged := read_tags(y, head.labels)) is None:
                 raise ParameterError(
                     "score(X, y): y must be an indicator matrix or a set of labels per"
                     " row."
                 )
-            true, predicted = tagged.sets, predicted_sets(predicted, head.labels)
-        return float(accuracy_score(true, predicted, sample_weight=sample_weight))
+            sets = predicted_sets(predicted, head.labels)
+            return float(accuracy_score(tagged.sets, sets, sample_weight=sample_weight))
+        classes = head.classes.tolist()
+        with naming("score(X, y)", INPUT_ERRORS):
+            true = read_labels(y)
+            check_kinds("y holds", true, classes)
+        # compared by number: scikit-learn does not read arrays of large integers
+        numbers = positions(true, classes), positions(predicted, classes)
+        return float(accuracy_score(*numbers, sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically. The file contains no code:

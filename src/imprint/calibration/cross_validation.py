@@ -21,12 +21,12 @@ from imprint.calibration.held import (
 from imprint.core.arrays import (
     Array,
     all_finite,
-    as_labels,
     dtype_name,
     rows_at,
     to_numpy,
 )
 from imprint.core.errors import ParameterError
+from imprint.core.labels import as_labels, distinct, positions
 from imprint.core.threads import Lazy, lazy
 from imprint.generators._base import row_masses
 from imprint.head import Head
@@ -83,14 +83,7 @@ class CrossValidation:
             label: tuple(fold_states[label] for fold_states in states)
             for label in large
         }
-        label_type = (
-            y.dtype
-            if self.empty.label_type is None
-            else np.result_type(self.empty.label_type, y.dtype)
-        )
-        return CrossValidation(
-            replace(self.empty, label_type=label_type, width=X.shape[1]), held, fitted
-        )
+        return CrossValidation(replace(self.empty, width=X.shape[1]), held, fitted)
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""
@@ -114,11 +107,7 @@ class CrossValidation:
         fitted = {
             new: source.fitted[old] for new, old in same.items() if old in source.fitted
         }
-        empty = (
-            replace(source.empty, label_type=np.dtype("U1"))
-            if self.empty.width is None
-            else self.empty
-        )
+        empty = source.empty if self.empty.width is None else self.empty
         folds = CrossValidation(empty, held, {**self.fitted, **fitted})
         for new, old in names.items():
             if new not in same:
@@ -238,7 +227,7 @@ class CrossValidation:
             ]
         )
         columns = np.repeat(np.arange(len(labels)), [len(index) for index in chosen])
-        classes = as_labels(labels, self.empty.label_type)
+        classes = as_labels(labels)
         heads = (self.head_without(f) for f in range(folds))
         predictions = predict_out_of_fold(heads, X, columns, fold, classes, weight)
         return predictions._replace(
@@ -268,7 +257,8 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
         empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty
         for rows in map(np.flatnonzero, fitted)
     )
-    classes, columns = np.unique(y, return_inverse=True)
+    labels, columns = distinct(y)
+    classes = as_labels(labels)
     return predict_out_of_fold(heads, X, columns, fold, classes, np.ones(len(y)))
 
 
@@ -296,7 +286,7 @@ def predict_out_of_fold(
         except ParameterError:  # there are too few proxies to decide
             continue
         if len(S) and all_finite(S):
-            columns = np.searchsorted(classes, head.classes)
+            columns = positions(head.classes, classes.tolist())
             scores[np.ix_(rows, columns)] = S
             shares[np.ix_(rows, columns)] = head.aggregator.probabilities(
                 S, copy.prepared
@@ -322,8 +312,8 @@ def predict_out_of_fold(
 
 def rows_by_class(y: Array) -> dict[Any, Array]:
     """The indices of the rows of each class, in ascending order."""
-    present, index = np.unique(y, return_inverse=True)
+    present, index = distinct(y)
     parts = np.split(
         np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1]
     )
-    return dict(zip(present.tolist(), parts))
+    return dict(zip(present, parts))

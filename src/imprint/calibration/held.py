@@ -37,15 +37,6 @@ LAYOUT: Layout = {
     "total": Entry("1", minimum=MIN_MASS, maximum=MAX_COUNT),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
-# of a class and in all, in a file of an earlier version, which has no digests
-MAX_EARLIER_ROWS = 4_000_000
-EARLIER_LAYOUT: Layout = {
-    "rows": Entry("m d"),
-    "fold": Entry("m", minimum=0, maximum=FOLDS - 1, integer=True),
-    "keys": Entry("m", minimum=0, maximum=1),
-    "seen": Entry("1", minimum=1, maximum=MAX_EARLIER_ROWS, integer=True),
-}
-"""The same in files of earlier versions, which did not count copies of a row."""
 SHARED, STATE_ROWS = "shared", "state/rows"
 SHARED_LAYOUT: Layout = {
     "index": Entry("m", minimum=0, integer=True, optional=True),
@@ -93,25 +84,12 @@ class HeldRows:
 
 
 def from_state(state: State, seed: int, label: Any) -> HeldRows:
-    """The held rows from the arrays of `to_state`, or of an earlier version; ValueError
-    if they are inconsistent.
+    """The held rows from the arrays of `to_state`; ValueError if they are
+    inconsistent.
     """
-    if "seen" in state:
-        seen = int(state["seen"][0])
-        keys = _random_stream(seed, label, "keys").random(seen)
-        # of the held rows among all rows of the class
-        index = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
-        require(
-            np.array_equal(keys[index], state["keys"])
-            and len(state["rows"]) == len(index)
-        )
-        # placeholders, which match no row, for rows that were not held
-        digests = np.arange(seen, dtype=np.uint64)
-        digests[index] = row_digests(state["rows"])
-        return _select(
-            state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label
-        )
-    index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
+    index = state["index"].astype(np.int64)
+    digests = state["digests"].astype(np.uint64)
+    require(len(np.unique(digests)) == len(digests))
     require(
         len(set(index.tolist())) == min(len(digests), MAX_HELD_ROWS)
         and index.max() < len(digests)

@@ -64,11 +64,16 @@ def to_numpy(x: Any) -> Any:
 
 def like(array: Any, x: Any) -> Any:
     """The array in the form of x: a NumPy array, or a tensor on the device of x; text
-    stays a NumPy array.
+    and large integers stay NumPy arrays.
     """
-    if not is_torch(x) or (not is_torch(array) and array.dtype.kind not in "biuf"):
+    if not is_torch(x) or not (is_torch(array) or _fits_tensor(array.dtype)):
         return to_numpy(array)
     return to_device(array, x.device)
+
+
+def _fits_tensor(dtype: np.dtype[Any]) -> bool:
+    """Whether tensors of a type can be indexed; those of uint64 cannot."""
+    return dtype.kind in "biuf" and dtype != np.uint64
 
 
 def to_device(array: Any, device: Any) -> Any:
@@ -160,14 +165,6 @@ def factorize(*codes: Array) -> tuple[Array, Array]:
 def plain(label: Any) -> Any:
     """A label as a plain Python value."""
     return label.item() if isinstance(label, np.generic) else label
-
-
-def as_labels(values: Sequence[Any], dtype: Any) -> Array:
-    """Labels as an array of a data type; strings get the width of the longest one,
-    whatever the width of `dtype`.
-    """
-    is_text = dtype is None or np.dtype(dtype).kind == "U"
-    return np.array(values, dtype=str if is_text else dtype)
 
 
 def digest(parts: Iterable[bytes | str | Array]) -> str:

@@ -39,17 +39,19 @@ def check_int(call: str, name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
+def unknown(kind: str, name: object, known: Iterable[object]) -> ParameterError:
     """The error for a name that does not exist, with a suggestion."""
-    known = list(known)
-    similar = difflib.get_close_matches(str(name), known, MAX_LISTED_NAMES)
-    hint = f" Did you mean {similar[0]!r}?" if similar else ""
+    # the text of every name, and the name: labels may be numbers
+    value_of = {str(value): value for value in known}
+    names = list(value_of)
+    similar = difflib.get_close_matches(str(name), names, MAX_LISTED_NAMES)
+    hint = f" Did you mean {value_of[similar[0]]!r}?" if similar else ""
     listed = (
-        known
-        if len(known) <= MAX_LISTED_NAMES
-        else (similar or known)[:MAX_LISTED_NAMES]
+        names
+        if len(names) <= MAX_LISTED_NAMES
+        else (similar or names)[:MAX_LISTED_NAMES]
     )
-    more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
+    more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
     return ParameterError(
         f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}."
     )

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array, as_labels, plain
+from imprint.core.arrays import Array, plain
 from imprint.core.errors import ParameterError
+from imprint.core.labels import as_labels
 
 SEPARATOR = "|"
 # in a label, | and \ are preceded by a backslash
@@ -58,14 +59,14 @@ def from_lists(rows: Iterable[Iterable[Any]], classes: Iterable[Any] = ()) -> Ta
             "tags: labels must be all texts that are not empty, or all whole numbers."
         )
     return Tagged(
-        as_labels([as_text(sorted(labels)) for labels in sets], None),
+        as_labels(as_text(sorted(labels)) for labels in sets),
         tuple(sorted(labels)),
     )
 
 
 def single_labels(labels: Iterable[Any]) -> Array:
     """The label sets of rows that have one label each."""
-    return as_labels([as_text([label]) for label in labels], None)
+    return as_labels(as_text([label]) for label in labels)
 
 
 def read_tags(y: Any, classes: Sequence[Any] | None = None) -> Tagged | None:

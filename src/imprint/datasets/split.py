@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint.core.arrays import Array, digest
 from imprint.core.errors import ParameterError, UnreadableInput, count, printable
+from imprint.core.labels import as_labels, kind_of
 from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str
@@ -57,7 +58,8 @@ class Split:
     """
 
     inputs: Inputs
-    labels: Array  # (n,) int64 or str; (0,) if there are none
+    # (n,) integers or str, see `core.labels`; (0,) if there are none
+    labels: Array
     names: Sequence[str]
     classes: tuple[Label, ...]
     modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
@@ -136,10 +138,9 @@ class Split:
         """A digest of every input and label, the same on every machine; names and paths
         do not count.
         """
-        are_integers = self.labels.dtype.kind in "iu"
         labels = (
             [np.asarray(self.labels, dtype="<i8")]
-            if are_integers
+            if self.labels.dtype == np.int64
             else map(str, self.labels)
         )
         return digest([self.modality, inputs_digest(self.inputs), *labels])
@@ -157,10 +158,16 @@ def inputs_digest(inputs: Inputs) -> str:
 
 
 def plain_labels(values: Any) -> Array:
-    """Labels as int64 or as strings; anything else is refused."""
-    labels = np.asarray(values)
-    if labels.ndim == 1 and labels.dtype.kind in "iu":
-        return labels.astype(np.int64)
+    """Labels as integers or as strings; anything else is refused."""
+    is_array = isinstance(values, np.ndarray)
+    # in other types than that of objects, NumPy converts some integers to floats
+    labels = values if is_array else np.array(values, dtype=object)
+    if labels.ndim == 1 and labels.dtype == object:
+        labels = as_labels(labels)
+    if labels.ndim == 1 and labels.dtype.kind in "iu" and labels.dtype != np.uint64:
+        return np.asarray(labels, dtype=np.int64)
+    if labels.ndim == 1 and kind_of(labels) == "integer":
+        return labels
     if labels.ndim == 1 and labels.dtype.kind == "U":
         longest = int(np.strings.str_len(labels).max(initial=0))
         if longest > MAX_LABEL_LENGTH:

@@ -25,15 +25,15 @@ from imprint.core.arrays import (
     all_finite,
     dtype_name,
     on_gpu,
-    plain,
     rows_at,
     to_numpy,
 )
 from imprint.core.component import PARTS
 from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
+from imprint.core.labels import as_labels, check_kinds
 from imprint.core.tree import LabelTree
-from imprint.head import Head, check_label_types
+from imprint.head import Head
 from imprint.method import FAMILIES, Method
 from imprint.tags import TagHead, new_head
 
@@ -196,14 +196,14 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                     "requires y to be passed, but the target y is None."
                 )
             tagged = _read_label_sets(y, head)
-            labels = _read_labels(y) if tagged is None else tagged.sets
+            labels = read_labels(y) if tagged is None else tagged.sets
             if len(labels) != len(rows):
                 raise ParameterError(
                     f"X and y must have the same number of rows, not {len(rows)} and"
                     f" {len(labels)}."
                 )
             if tagged is None and head is not None:
-                check_label_types("y holds", labels.dtype, head.imprinted.label_type)
+                check_kinds("y holds", labels, head.imprinted.labels)
             if tagged is not None and self.class_weight is not None:
                 raise ParameterError(
                     "class_weight is not available for tags; use sample_weight."
@@ -287,7 +287,7 @@ def _read_label_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
     """
     if isinstance(head, TagHead):
         return read_tags(y, head.labels) or from_lists(
-            [label] for label in _read_labels(y).tolist()
+            [label] for label in read_labels(y).tolist()
         )
     tagged = read_tags(y)
     if tagged is not None and head is not None:
@@ -297,24 +297,23 @@ def _read_label_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
     return tagged
 
 
-def _read_labels(y: Any) -> Array:
-    """Labels of one type: text, whole numbers or booleans."""
-    y = column_or_1d(to_numpy(y), warn=True)
-    kind = str(y.dtype)
+def read_labels(y: Any) -> Array:
+    """Labels of one kind: text, integers, whole numbers or booleans."""
+    y = to_numpy(y)
+    if not hasattr(y, "__array__"):
+        # NumPy would convert a list of integers and floats to floats
+        y = np.array(y, dtype=object)
+    y = column_or_1d(y, warn=True)
     if y.dtype == object:
-        kind, *others = sorted({type(plain(v)).__name__ for v in y})
-        if others:
-            raise ParameterError(
-                f"y mixes labels of the types {', '.join([kind, *others])}."
-            )
-        y = np.array(list(y))
+        y = as_labels(y)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
         # once each looks like a regression to it
         check_classification_targets(np.repeat(np.unique(y), 2))
-    if y.dtype.kind not in "biufU":
+    if y.dtype.kind not in "biufUO":
         raise ParameterError(
-            f"labels of the type {kind} are not supported; use text or whole numbers."
+            f"labels of the type {y.dtype} are not supported; use text or whole"
+            " numbers."
         )
     return np.asarray(y)
 

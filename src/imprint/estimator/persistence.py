@@ -22,6 +22,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
 from imprint.core.label_sets import indicator
+from imprint.core.labels import KINDS, as_labels, kind_of
 from imprint.core.layout import MAX_AXIS_LENGTH, to_arrays, to_states
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
@@ -29,8 +30,6 @@ from imprint.head.head import build_proxies
 from imprint.method import FAMILIES, ClassState, Method
 from imprint.tags import TagCalibration, TagHead
 
-LABEL_TYPES = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
-"""The Python types of labels for each kind of NumPy type."""
 # of the labels as an array, in which every entry is as wide as the longest label
 MAX_LABEL_BYTES = 2**28
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "flat")
@@ -48,7 +47,6 @@ MODEL_KEYS = (
 """The keys of a document: those of a head, and those of models that contain a head."""
 # the prefix of the names of arrays that belong to exemplar pictures
 PICTURES = "pictures."
-EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
 STACK_ENDINGS = ("values", "shapes")
 
 
@@ -71,10 +69,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         "seed": head.seed,
         "dtype": head.dtype.name,
         "width": head.width,
-        "labels": {
-            "type": np.dtype(head.label_type).str,
-            "imprinted": list(head.labels),
-        },
+        "labels": list(head.labels),
     }
     if head.flat:
         document["flat"] = True
@@ -159,7 +154,6 @@ def _unknown_names(
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
         single |= {
             *Calibration.array_names(),
-            EARLIER_ARRAY,
             *(f"fold{f}/classes" for f in range(FOLDS)),
         }
     if "tags" in document:
@@ -192,34 +186,24 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     labels, seed, dtype, width = (
         document[key] for key in ("labels", "seed", "dtype", "width")
     )
-    imprinted = labels["imprinted"]
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
-    require(
-        type(width) is int
-        and 1 <= width < MAX_AXIS_LENGTH
-        and type(labels["type"]) is str
-    )
-    label_type = np.dtype(labels["type"])
-    _check_labels(imprinted, label_type)
+    require(type(width) is int and 1 <= width < MAX_AXIS_LENGTH)
+    _check_labels(labels)
     empty = Head(
         method,
         seed,
         dtype,
-        (),
-        (),
-        label_type,
-        width,
+        width=width,
         flat=document.get("flat") is True,
     )
     folds = None
     if "calibration" in document:
-        folds = _folds(empty, imprinted, arrays)
-        if EARLIER_ARRAY not in arrays:
-            folds.derived.put(
-                "calibration", Calibration.from_parts(document["calibration"], arrays)
-            )
-    states = _states(empty, arrays, len(imprinted))
-    head = replace(empty, labels=tuple(imprinted), states=states, folds=folds)
+        folds = _folds(empty, labels, arrays)
+        folds.derived.put(
+            "calibration", Calibration.from_parts(document["calibration"], arrays)
+        )
+    states = _states(empty, arrays, len(labels))
+    head = replace(empty, labels=tuple(labels), states=states, folds=folds)
     if not method.per_class:
         _restore_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):
@@ -234,7 +218,8 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
 
 def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> TagHead:
     labels = numbers.pop("labels")
-    _check_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64))
+    _check_labels(labels)
+    require(kind_of(labels) in ("text", "integer"))
     require(labels == sorted(labels) and "" not in labels and sets.folds is None)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
     head = TagHead(sets, tuple(labels))
@@ -271,13 +256,9 @@ def _states(
 
 
 def _folds(empty: Head, labels: list[Any], arrays: dict[str, Array]) -> CrossValidation:
-    count, seen = len(labels), arrays.get("held/seen/values")
-    require(
-        arrays["held/rows/values"].dtype == empty.dtype
-        and (seen is None or seen.sum() <= held.MAX_EARLIER_ROWS)
-    )
-    layout = held.LAYOUT if seen is None else held.EARLIER_LAYOUT
-    states = to_states(arrays, "held", layout, count, empty.width or 0)
+    count = len(labels)
+    require(arrays["held/rows/values"].dtype == empty.dtype)
+    states = to_states(arrays, "held", held.LAYOUT, count, empty.width or 0)
     rows_of = {
         label: held.from_state(state, empty.seed, label)
         for label, state in zip(labels, states)
@@ -292,7 +273,7 @@ def _folds(empty: Head, labels: list[Any], arrays: dict[str, Array]) -> CrossVal
             and classes.ndim == 1
             and ((classes >= 0) & (classes < count)).all()
         )
-        require(seen is not None or len(classes) == len(fitted))
+        require(len(classes) == len(fitted))
         states_of_fold = (
             _states(empty, arrays, len(classes), f"fold{f}/") if len(classes) else ()
         )
@@ -316,17 +297,17 @@ def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
     head.derived.put("proxies", build_proxies(summaries, weights, sizes.tolist()))
 
 
-def _check_labels(labels: Any, label_type: np.dtype[Any]) -> None:
-    """Refuse labels that are not distinct or do not survive the conversion to an array
-    of their type.
-    """
-    types, is_text = LABEL_TYPES.get(label_type.kind, ()), label_type.kind == "U"
-    require(
-        isinstance(labels, list)
-        and labels
-        and all(type(label) in types for label in labels)
-    )
-    require(not is_text or 4 * len(labels) * max(map(len, labels)) <= MAX_LABEL_BYTES)
-    array = np.array(labels, dtype=str if is_text else label_type)
+def _check_labels(labels: Any) -> None:
+    """Refuse labels that are not distinct values of one kind."""
+    require(isinstance(labels, list) and labels)
+    if kind_of(labels) == "text":
+        longest = max(len(label) for label in labels if type(label) is str)
+        # an array holds every text in as much memory as the longest
+        require(4 * len(labels) * longest <= MAX_LABEL_BYTES)
+    require({type(label) for label in labels} <= KINDS.keys())
+    try:
+        array = as_labels(labels)
+    except ParameterError:
+        raise ValueError from None
     require(array.dtype.kind != "f" or np.isfinite(array).all())
     require(array.tolist() == labels and len(set(labels)) == len(labels))

@@ -12,9 +12,10 @@ from imprint.calibration import CrossValidation, OutOfFold, calibration_error
 from imprint.calibration.estimates import caveats
 from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, percent
+from imprint.core.labels import check_kinds, positions
 from imprint.core.tree import LabelTree
 from imprint.embeddings import Skipped
-from imprint.head import Decider, check_label_types
+from imprint.head import Decider
 from imprint.tags import TagHead
 
 
@@ -122,14 +123,13 @@ def evaluation(
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
-    check_label_types("evaluation(): the data have", y.dtype, classes.dtype)
-    all_labels = np.union1d(classes, y)
-    labels, C = all_labels.tolist(), len(all_labels)
+    check_kinds("evaluation(): the data have", y, classes)
+    known_labels = set(classes.tolist())
+    labels = sorted(known_labels.union(y.tolist()))
+    C = len(labels)
     best, confidence = P.argmax(axis=1), P.max(axis=1)
-    truth, predicted = (
-        np.searchsorted(all_labels, y),
-        np.searchsorted(all_labels, classes[best]),
-    )
+    truth = positions(y, labels)
+    predicted = positions(classes, labels)[best]
     correct = truth == predicted
     wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
     confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
@@ -161,7 +161,7 @@ def evaluation(
         ],
         unreadable=unreadable(skipped),
         levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
-        unknown=np.setdiff1d(y, classes).tolist(),
+        unknown=[label for label in labels if label not in known_labels],
         truth=truth,
         predicted=predicted,
         confidence=confidence,

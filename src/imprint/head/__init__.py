@@ -1,6 +1,6 @@
 """The fitted state: `Head`, and `Decider`, the base of all heads."""
 
-from imprint.head.decider import Decider, check_label_types
+from imprint.head.decider import Decider
 from imprint.head.head import Head
 
-__all__ = ["Decider", "Head", "check_label_types"]
+__all__ = ["Decider", "Head"]

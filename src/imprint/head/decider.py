@@ -11,7 +11,6 @@ from imprint.core.arrays import (
     Array,
     Proxies,
     all_finite,
-    as_labels,
     concatenate,
     dtype_name,
     like,
@@ -19,6 +18,7 @@ from imprint.core.arrays import (
     to_numpy,
 )
 from imprint.core.errors import ParameterError
+from imprint.core.labels import as_labels
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
 from imprint.kernels.scores import keep_winners
@@ -51,8 +51,6 @@ class Decider:
         @property
         def labels(self) -> tuple[Any, ...]: ...  # of all classes, in any order
         @property
-        def label_type(self) -> Any: ...  # the data type of `classes`; None: text
-        @property
         def proxies(self) -> Proxies: ...  # sorted by class
         @property
         # what the aggregator computed once from the proxies
@@ -74,7 +72,7 @@ class Decider:
     @lazy
     def classes(self) -> Array:
         """The labels, sorted."""
-        return as_labels(sorted(self.labels), self.label_type)
+        return as_labels(sorted(self.labels))
 
     @property
     def owners(self) -> Array:
@@ -178,7 +176,7 @@ class Decider:
         """
         if level is not None:
             nodes, P = self.class_probabilities(Q, level)
-            return as_labels(nodes, self.classes.dtype)[P.argmax(axis=1)]
+            return as_labels(nodes)[P.argmax(axis=1)]
         winners = self.winners(Q)
         return rows_at(like(self.classes, winners), winners)
 
@@ -207,15 +205,3 @@ class Decider:
         winner = int(self.winners(x[None, :])[0])
         q = self.norm_inf.apply(x[None, :])[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
-
-
-def check_label_types(subject: str, data_dtype: Any, model_dtype: Any) -> None:
-    """Refuse text labels for a model of numbers, and numbers for one of texts;
-    `subject` begins the error.
-    """
-    data, model = (
-        "text" if np.dtype(dtype).kind in "US" else "number"
-        for dtype in (data_dtype, model_dtype)
-    )
-    if data != model:
-        raise ParameterError(f"{subject} {data} labels, the model {model} labels.")

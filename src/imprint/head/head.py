@@ -17,6 +17,7 @@ from imprint.core.arrays import (
     to_device,
 )
 from imprint.core.errors import NotFittedError, ParameterError, unknown
+from imprint.core.labels import check_kinds, distinct
 from imprint.core.threads import lazy
 from imprint.head.decider import Decider
 from imprint.method import ClassState, Method
@@ -54,7 +55,6 @@ class Head(Decider):
     dtype: Any
     labels: tuple[Any, ...] = ()
     states: tuple[ClassState, ...] = ()
-    label_type: Any = None
     width: int | None = None
     folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
     # the GPU of the rows learnt last, where the aggregator computes too
@@ -72,11 +72,12 @@ class Head(Decider):
         """This head after new classes and more rows of known ones; a row of weight 2
         counts as two equal rows.
         """
-        present, index = np.unique(y, return_inverse=True)
+        present, index = distinct(y)
+        check_kinds("y holds", present, self.labels)
         # few classes are sorted in one pass
         index = index.astype(np.min_scalar_type(len(present)))
         order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
-        rows = dict(zip(present.tolist(), split_rows(rows_at(X, order), sizes)))
+        rows = dict(zip(present, split_rows(rows_at(X, order), sizes)))
         weights = (
             {}
             if weight is None
@@ -103,11 +104,6 @@ class Head(Decider):
         return self._changed(
             labels=self.labels + tuple(new),
             states=states + tuple(added),
-            label_type=(
-                present.dtype
-                if self.label_type is None
-                else np.result_type(self.label_type, present.dtype)
-            ),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
             folds=self.folds and self.folds.learn(X, y, weight),
@@ -116,7 +112,7 @@ class Head(Decider):
     def forget(self, label: Any) -> "Head":
         """This head without a class, identical to one that never saw it."""
         if label not in self:
-            raise unknown("class", label, map(str, self.labels))
+            raise unknown("class", label, self.labels)
         if len(self) == 1:
             raise ParameterError(
                 f"forget({label!r}): it is the only class; a classifier needs at least"

@@ -14,8 +14,9 @@ from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
+from imprint.core.labels import check_kinds
 from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
-from imprint.head import Decider, Head, check_label_types
+from imprint.head import Decider, Head
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
 from imprint.imprinter.items import Embedded
@@ -90,11 +91,7 @@ class ImprinterState(NamedTuple):
             )
         if len(imprinted):
             check_width(rows.X, imprinted.width)
-            check_label_types(
-                "add(data): the data have",
-                np.asarray(rows.labels).dtype,
-                head.classes.dtype,
-            )
+            check_kinds("add(data): the data have", rows.labels, head.labels)
         if rows.tags is None and head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         head = head.learn(

@@ -15,6 +15,7 @@ from imprint.calibration.calibration import MIN_PROBABILITY
 from imprint.core.arrays import Array, Proxies
 from imprint.core.component import param
 from imprint.core.errors import NotFittedError, ParameterError, unknown
+from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.head import Decider, Head
 from imprint.kernels.quantiles import ranks
@@ -65,7 +66,6 @@ class PretrainedHead(Decider):
     decides which one.
     """
 
-    label_type: ClassVar[None] = None
     calibrated: ClassVar[bool] = False
     strategy: str
     pretrained: PretrainedClasses
@@ -81,7 +81,7 @@ class PretrainedHead(Decider):
         """This head after new classes and more rows of imprinted ones; pre-trained
         classes take no pictures.
         """
-        if np.asarray(y).dtype.kind != "U":
+        if kind_of(y) != "text":
             raise ParameterError(
                 "keep_head: the labels must be text, as the names of the network's own"
                 " classes are."
@@ -102,7 +102,7 @@ class PretrainedHead(Decider):
     def forget(self, label: Any) -> "PretrainedHead":
         """This head without a class, pre-trained or imprinted."""
         if label not in self:
-            raise unknown("class", label, map(str, self.classes))
+            raise unknown("class", label, self.classes.tolist())
         is_pretrained = label in self.pretrained.labels
         if len(self.pretrained.labels if is_pretrained else self.imprinted) == 1:
             kind = (

@@ -112,7 +112,7 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
         folds.derived.put("calibration", head.folds.calibration)
     texts = tuple(text_of[label] for label in head.labels)
     return ModelBasis(
-        head=replace(head, labels=texts, label_type=np.dtype("U1"), folds=folds),
+        head=replace(head, labels=texts, folds=folds),
         exemplars={text_of[label]: of_class for label, of_class in stored.items()},
         tags=decider if isinstance(decider, TagHead) else None,
     )

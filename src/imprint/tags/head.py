@@ -61,7 +61,7 @@ class TagHead(Decider):
         }
         texts = labels - set(map(str, self.labels))
         try:
-            new = texts if self.label_type is None else set(map(int, texts))
+            new = texts if isinstance(self.labels[0], str) else set(map(int, texts))
         except ValueError:
             raise ParameterError(
                 "The labels of the model are numbers, and the new ones are texts."
@@ -75,7 +75,7 @@ class TagHead(Decider):
         lose the label.
         """
         if label not in self:
-            raise unknown("label", label, map(str, self.labels))
+            raise unknown("label", label, self.labels)
         labels = tuple(other for other in self.labels if other != label)
         label_sets = [
             without_label(label_set, label) for label_set in self.imprinted.labels
@@ -86,10 +86,6 @@ class TagHead(Decider):
                 " one."
             )
         return TagHead(with_label_sets(self.imprinted, label_sets), labels)
-
-    @property
-    def label_type(self) -> Any:
-        return None if isinstance(self.labels[0], str) else np.dtype(np.int64)
 
     @property
     def proxies(self) -> Proxies:

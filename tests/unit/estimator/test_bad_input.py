@@ -125,7 +125,7 @@ REFUSED = [
     (
         "numbers after text",
         lambda c: c.fit(X, Y).partial_fit(X, range(12)),
-        r"partial_fit\(X, y\): y holds number lab",
+        r"partial_fit\(X, y\): y holds integer lab",
     ),
     (
         "unknown class",

@@ -518,7 +518,7 @@ def test_the_card_in_a_file_describes_the_classes_in_it(photos, tmp_path):
     model.__class__ = Changing
     model.save(tmp_path / "a.imprint")
     document, _ = container.read(tmp_path / "a.imprint")
-    assert "light" in document["labels"]["imprinted"]
+    assert "light" in document["labels"]
     assert "light" in document["card"]
 
 
