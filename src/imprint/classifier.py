@@ -29,7 +29,12 @@ from imprint.estimator.base import (
     naming,
     read_labels,
 )
-from imprint.estimator.persistence import head_from_parts, head_to_parts
+from imprint.estimator.persistence import (
+    head_from_parts,
+    head_to_parts,
+    read_class_weight,
+    stored_class_weight,
+)
 from imprint.head import Head
 from imprint.head.card import model_card
 from imprint.tags import TagHead
@@ -251,9 +256,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             "kind": "classifier",
             "card": model_card(head, "embedding", None).markdown(),
         }
-        document["class_weight"] = (
-            "balanced" if self.class_weight == "balanced" else None
-        )
+        document["class_weight"] = stored_class_weight(self.class_weight)
         container.write(
             path, document, arrays, lambda d, a: head_from_parts(d, a, path)
         )
@@ -278,9 +281,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             head.imprinted.width or 0
         ):
             raise container.not_a_model(path)
-        class_weight = (
-            "balanced" if document.get("class_weight") == "balanced" else None
-        )
+        class_weight = read_class_weight(document.get("class_weight"), path)
         return cls.of_head(head, names).set_params(class_weight=class_weight)
 
     @classmethod

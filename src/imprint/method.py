@@ -95,7 +95,33 @@ class Method:
     ) -> list[ClassState]:
         """The state of each new class, from its rows, their weights and the random
         numbers of (seed, label).
+
+        It depends on no other class: classes whose weights are all 1 are summarised as
+        classes without weights.
         """
+        if weights is None:
+            return self._summarise(parts, seed, labels)
+        states: dict[int, ClassState] = {}
+        weighted = [_non_unit(weight) is not None for weight in weights]
+        for is_weighted in (False, True):
+            members = [i for i, w in enumerate(weighted) if w == is_weighted]
+            states_of_members = self._summarise(
+                [parts[i] for i in members],
+                seed,
+                [labels[i] for i in members],
+                [weights[i] for i in members] if is_weighted else None,
+            )
+            states |= zip(members, states_of_members)
+        return [states[i] for i in range(len(parts))]
+
+    def _summarise(
+        self,
+        parts: Sequence[Array],
+        seed: int,
+        labels: Sequence[object],
+        weights: Sequence[Array] | None = None,
+    ) -> list[ClassState]:
+        """The states of classes of which either all or none have weights."""
         if not parts:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
@@ -123,6 +149,7 @@ class Method:
         weight: Array | None = None,
     ) -> ClassState:
         """The state of a class after more rows."""
+        weight = _non_unit(weight)
         X = to_numpy(X)  # the stored rows are NumPy arrays
         scaled = self.norm_pre.apply(X)
         rng = class_rng(seed, label)
@@ -187,3 +214,8 @@ class Method:
         """
         queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
         return self.aggregator.sums(scaled, queries, *self._weight_argument(weight))
+
+
+def _non_unit(weight: Array | None) -> Array | None:
+    """The weights of the rows of a class; None if all of them are 1."""
+    return None if weight is None or (weight == 1).all() else weight

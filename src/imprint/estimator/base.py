@@ -25,13 +25,14 @@ from imprint.core.arrays import (
     all_finite,
     dtype_name,
     on_gpu,
+    plain,
     rows_at,
     to_numpy,
 )
 from imprint.core.component import PARTS
 from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
-from imprint.core.labels import as_labels, check_kinds
+from imprint.core.labels import as_labels, check_kinds, distinct
 from imprint.core.tree import LabelTree
 from imprint.head import Head
 from imprint.method import FAMILIES, Method
@@ -39,6 +40,8 @@ from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
 MAX_WEIGHT = 1e9
+# with 1e-50, `kernel` predicts digits at chance: the noise of a proxy is noise / weight
+MIN_WEIGHT = 1e-30
 # the errors by which scikit-learn refuses inputs
 INPUT_ERRORS = (ValueError, TypeError)
 
@@ -325,18 +328,31 @@ def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | No
     weight = _check_sample_weight(
         to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True
     )
-    if not isinstance(class_weight, dict) and str(class_weight) not in (
-        "balanced",
-        "None",
-    ):
-        raise ParameterError("class_weight must be a dict, 'balanced' or None.")
-    weight = weight * compute_sample_weight(class_weight, y)
-    if not weight.any() or not ((weight >= 0) & (weight <= MAX_WEIGHT)).all():
+    weight = weight * _class_factors(y, class_weight)
+    in_range = (weight >= MIN_WEIGHT) & (weight <= MAX_WEIGHT)
+    if not weight.any() or not (in_range | (weight == 0)).all():
         raise ParameterError(
-            f"the weights of rows must be 0 to {MAX_WEIGHT:g}, and one must be"
-            " positive."
+            f"the weights of rows must be 0, or {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, and"
+            " one must be positive."
         )
     return np.asarray(weight)
+
+
+def _class_factors(y: Array, class_weight: Any) -> Array:
+    """The factor of the weight of every row that its class gives.  # (n,)
+
+    A dict may name classes without rows, which may arrive later; classes that it does
+    not name have the factor 1.
+    """
+    if isinstance(class_weight, dict):
+        factor_of = {plain(label): factor for label, factor in class_weight.items()}
+        present, index = distinct(y)
+        check_kinds("class_weight holds", list(factor_of), present)
+        factors = [factor_of.get(label, 1.0) for label in present]
+        return np.array(factors, dtype=np.float64)[index]
+    if class_weight is not None and str(class_weight) != "balanced":
+        raise ParameterError("class_weight must be a dict, 'balanced' or None.")
+    return np.asarray(compute_sample_weight(class_weight, distinct(y)[1]))
 
 
 def read_seed(random_state: Any) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, held
 from imprint.calibration.held import FOLDS, SHARED
-from imprint.core.arrays import Array
+from imprint.core.arrays import Array, plain
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
@@ -295,6 +295,29 @@ def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
     if isinstance(head.method.generator, PerClassGenerator):
         require([len(summary["rows"]) for summary in summaries] == sizes.tolist())
     head.derived.put("proxies", build_proxies(summaries, weights, sizes.tolist()))
+
+
+def stored_class_weight(class_weight: Any) -> Any:
+    """The class weights of an `ImprintClassifier` for a document; those of a dict are
+    pairs, because labels need not be text.
+    """
+    if not isinstance(class_weight, dict):
+        return class_weight
+    return [[plain(label), float(weight)] for label, weight in class_weight.items()]
+
+
+def read_class_weight(stored: Any, source: str | os.PathLike[str]) -> Any:
+    """The class weights that `stored_class_weight` wrote; anything else is refused."""
+    if stored is None or stored == "balanced":
+        return stored
+    with reading(source):
+        require(isinstance(stored, list))
+        if stored:
+            _check_labels([label for label, _ in stored])
+        weights = [weight for _, weight in stored]
+        require(all(type(weight) is float and weight >= 0 for weight in weights))
+        require(np.isfinite(weights).all())
+        return dict(stored)
 
 
 def _check_labels(labels: Any) -> None:

@@ -129,15 +129,16 @@ class Predictor:
         """
         from imprint.classifier import ImprintClassifier
 
-        head = self.state.head
+        head, class_weight = self.state.head, self.state.class_weight
         if isinstance(head, PretrainedHead):
             raise ParameterError(
                 "Imprinter.classifier: with keep_head the network's classes decide too;"
                 " use predict."
             )
-        return ImprintClassifier.of_head(
+        classifier = ImprintClassifier.of_head(
             head if isinstance(head, TagHead) else head.imprinted
         )
+        return classifier.set_params(class_weight=class_weight)
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
         """Inputs as embeddings, which `predict` and related methods also accept; see

@@ -15,7 +15,13 @@ from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
 from imprint.core.labels import check_kinds
-from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
+from imprint.estimator.persistence import (
+    PICTURES,
+    head_from_parts,
+    head_to_parts,
+    read_class_weight,
+    stored_class_weight,
+)
 from imprint.head import Decider, Head
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
@@ -78,12 +84,18 @@ class ImprinterState(NamedTuple):
     head: Decider
     exemplars: ExemplarsByClass
     named: bool = False  # whether one row of each class is its name
+    class_weight: Any = None  # of the `ImprintClassifier` that was fitted
 
     def with_rows(self, rows: Embedded) -> Self:
         """The state after more rows, of known or of new classes. A model of tags also
         accepts rows with one label.
         """
         head, imprinted = self.head, self.head.imprinted
+        if self.class_weight is not None:
+            raise ParameterError(
+                "add(data): the model was fitted with class_weight; extend it with"
+                " ImprintClassifier.partial_fit."
+            )
         if rows.tags is not None and not head.tags:
             raise ParameterError(
                 "add(data): the data have tags, and the model has one label per input;"
@@ -118,6 +130,11 @@ class ImprinterState(NamedTuple):
         """The state without a class, or without the classes below a node of the
         tree.
         """
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                f"forget({label!r}) with class_weight='balanced': the balance depends"
+                " on all classes; fit the model again."
+            )
         head, width = self.head.without(label), self.head.imprinted.width or 0
         stored: dict[Any, Exemplars] = {}
         moved: list[tuple[str, Exemplars]] = []
@@ -164,6 +181,8 @@ class ImprinterState(NamedTuple):
             "pictures": [[] for _ in range(len(imprinted))],
             "names": self.named,
         }
+        if self.class_weight is not None:
+            document["class_weight"] = stored_class_weight(self.class_weight)
         for i, label in enumerate(imprinted.classes.tolist()):
             if exemplars := self.exemplars.get(label):
                 document["pictures"][i] = list(exemplars.names)
@@ -198,6 +217,7 @@ class ImprinterState(NamedTuple):
                 head,
                 _read_exemplars(head.imprinted, names, arrays),
                 document.get("names") is True,
+                read_class_weight(document.get("class_weight"), source),
             )
 
 

@@ -77,7 +77,8 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
             f" runs with {backbone.record.name}; start another page with it: imprint"
             f" serve {name}."
         )
-    decider, stored, _ = ImprinterState.from_parts(document, arrays, name)
+    state = ImprinterState.from_parts(document, arrays, name)
+    decider, stored = state.head, state.exemplars
     head = decider.imprinted
     if head.dtype != np.float32:
         raise FileError(

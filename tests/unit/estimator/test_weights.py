@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from imprint import ImprintClassifier
-from imprint.core.errors import ParameterError
+from imprint import ImprintClassifier, Imprinter
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.files import container
 
 X, Y = (part[:200] for part in load_digits(return_X_y=True))
 TWICE = np.where(np.arange(200) % 3 == 0, 2.0, 1.0)
@@ -108,7 +109,7 @@ def test_class_weights_are_a_dict_or_balanced(class_weight):
 
 def test_a_negative_class_weight_is_refused():
     with pytest.raises(
-        ParameterError, match=r"^fit\(X, y\): the weights of rows must be 0 to 1e\+09"
+        ParameterError, match=r"^fit\(X, y\): the weights of rows must be 0, or 1e-30 to 1e\+09"
     ):
         ImprintClassifier(class_weight={3: -1.0}).fit(X, Y)
 
@@ -133,3 +134,67 @@ def test_a_class_of_a_balanced_model_cannot_be_forgotten_exactly(loaded, tmp_pat
     ):
         model.forget(1)
     np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
+
+
+@pytest.mark.parametrize("class_weight", [{3: 5}, {np.int64(3): np.float32(5), 0: 0.5}])
+def test_class_weights_are_stored_with_the_model(class_weight, tmp_path):
+    first = Y != 9
+    options = dict(generator="all", class_weight=class_weight)
+    expected = ImprintClassifier(**options).fit(X[first], Y[first])
+    expected.save(tmp_path / "m")
+    loaded = ImprintClassifier.load(tmp_path / "m")
+    assert loaded.get_params()["class_weight"] == class_weight
+    for clf in (expected, loaded):
+        clf.partial_fit(X, Y)
+    assert loaded.proxies_.mass.tolist() == expected.proxies_.mass.tolist()
+    assert loaded.proxies_.mass[loaded.proxies_.labels == 3].min() == 5
+
+
+def test_class_weights_of_text_labels_are_stored(tmp_path):
+    y = np.array(["a", "b"])[Y % 2]
+    ImprintClassifier(class_weight={"a": 5}).fit(X, y).save(tmp_path / "m")
+    loaded = ImprintClassifier.load(tmp_path / "m").partial_fit(X, y)
+    assert (
+        loaded.proxies_.mass[loaded.proxies_.labels == 0].sum() == 10 * (y == "a").sum()
+    )
+
+
+@pytest.mark.parametrize(
+    "stored", [[[0, -1]], [[0, "1"]], [[0]], {"0": 1}, [["a", 1]], [[0, 1], [0, 2]], 3]
+)
+def test_a_file_with_impossible_class_weights_is_refused(stored, tmp_path):
+    ImprintClassifier(class_weight={0: 5}).fit(X, Y).save(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
+    container.write(tmp_path / "m", {**document, "class_weight": stored}, arrays)
+    with pytest.raises(FileError, match="not an imprint model"):
+        ImprintClassifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("class_weight", [{0: 5}, "balanced"])
+def test_an_imprinter_does_not_extend_a_model_with_class_weights(
+    class_weight, tmp_path
+):
+    rows = X.astype(np.float32)
+    ImprintClassifier(class_weight=class_weight).fit(rows, Y).save(tmp_path / "m")
+    model = Imprinter.load(tmp_path / "m")
+    with pytest.raises(ParameterError, match=r"add\(data\): .* class_weight"):
+        model.add(rows, Y)
+    model.save(tmp_path / "again")
+    again = ImprintClassifier.load(tmp_path / "again")
+    assert again.class_weight == model.classifier.class_weight == class_weight
+
+
+def test_classes_without_a_class_weight_have_the_weight_one():
+    clf = ImprintClassifier(generator="all", class_weight={0: 5}).fit(X[:50], Y[:50])
+    clf.partial_fit(X[:50], Y[:50] + 100)
+    assert clf.proxies_.mass[clf.proxies_.labels >= 10].max() == 1
+
+
+@pytest.mark.parametrize("generator", ["all", "mean", "random(k=5)", "kmeans(k=2)"])
+def test_weights_too_small_to_calculate_with_are_refused(generator, tmp_path):
+    clf = ImprintClassifier(generator=generator, calibrate=True)
+    with pytest.raises(ParameterError, match=r"must be 0, or 1e-30 to 1e\+09"):
+        clf.fit(X, Y, sample_weight=np.full(200, 1e-308))
+    clf.fit(X, Y, sample_weight=np.full(200, 1e-30)).save(tmp_path / "m")
+    loaded = ImprintClassifier.load(tmp_path / "m")
+    assert np.array_equal(loaded.predict(X), clf.predict(X))
