@@ -112,6 +112,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         aggregator: Any = DEFAULT_METHOD["aggregator"],
         calibrate: bool = False,
         class_weight: Any = None,
+        tree: bool = False,
         random_state: Any = 0,
     ):
         self.norm_pre = norm_pre
@@ -121,6 +122,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         self.aggregator = aggregator
         self.calibrate = calibrate
         self.class_weight = class_weight
+        self.tree = tree
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -157,8 +159,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         return self
 
     def forget(self, label: Any) -> Self:
-        """Remove a class, all classes below a node such as `animal`, or a tag, as if
-        the model had never seen it.
+        """Remove a class or a tag, or all classes below the node `animal/` of a tree,
+        as if the model had never seen it.
         """
         self._fitted_state()
         self._refuse_balanced(f"forget({label!r})")
@@ -299,6 +301,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         self = cls(
             **{**parts, **texts},
             calibrate=imprinted.folds is not None,
+            tree=bool(imprinted.tree_of_labels),
             random_state=imprinted.seed,
         )
         self._learnt = FittedState(head, Columns(imprinted.width, columns))

@@ -29,8 +29,8 @@ TREE = Option(
     "--tree/--flat",
     help=(
         "Read sub-folders of classes, and labels such as animal/cat, as a tree of"
-        " classes, or each top folder as one class. [default: a tree, unless the"
-        " sub-folders have numbers as names]"
+        " classes, or each top folder as one class. [default: a tree for folders,"
+        " unless the sub-folders have numbers as names; --flat for other data]"
     ),
 )
 TEXT_COLUMN = Option(

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, first_names, unknown
 
 SEPARATOR = "/"
 # of a node that replaces the answer 'none of these'; see `benchmarks/trees.py`
 MIN_PROBABILITY = 0.8
 # inputs whose p-value is below threshold / 5 seldom belong to any node
 THRESHOLD_DIVISOR = 5
+MAX_NAMED = 3  # classes that an error names
 
 
 class Node(NamedTuple):
@@ -30,7 +31,7 @@ class Node(NamedTuple):
 class LabelTree:
     """The paths of the classes, in the order of the classes.
 
-    The labels alone define the tree. Numbers, and labels with an empty part such as
+    The labels define the tree. Numbers, and labels with an empty part such as
     `http://x`, are paths of one part.
 
     >>> tree = LabelTree.of(["animal/cat", "animal/dog", "sky"])
@@ -113,6 +114,24 @@ class LabelTree:
             if len(leaf) > len(path)
         )
         return [label for label, leaf in deeper if leaf[: len(path)] == path]
+
+    def named(self, label: Any) -> list[Any]:
+        """The class of this label or, for `animal/` with a slash at the end, the
+        classes below this node. Anything else is refused.
+        """
+        if label in self.classes:
+            return [label]
+        is_node = isinstance(label, str) and label.endswith(SEPARATOR)
+        leaves = self.leaves(label.removesuffix(SEPARATOR) if is_node else label)
+        if not leaves:
+            raise unknown("class", label, self.classes)
+        if not is_node:
+            raise ParameterError(
+                f"{label!r} is not a class but a node of the tree, above"
+                f" {first_names(leaves, MAX_NAMED)}; {label + SEPARATOR!r} means all"
+                " classes below it."
+            )
+        return leaves
 
     def instead(
         self, P: Array, known: Array, unknown: float, level: int | None = None

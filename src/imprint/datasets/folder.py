@@ -200,6 +200,7 @@ def _load(
         names,
         tuple(dict.fromkeys(labels)),
         kind.name,
+        folders=labelled,
         origin=origin,
         parts=parts,
         ignored=_count_suffixes(name for name in files if of_file(name) != kind),

@@ -71,6 +71,7 @@ class Split:
     ignored: Mapping[str, int] = field(default_factory=dict)
     # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
     tags: bool = False
+    folders: bool = False  # whether the labels are names of folders
     # sentences about inputs that were left out or truncated
     omissions: tuple[str, ...] = ()
 

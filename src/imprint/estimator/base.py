@@ -222,12 +222,19 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         if weight is not None and (weight == 1).all():
             weight = None
         if head is None:
-            if not isinstance(self.calibrate, bool | np.bool_):
-                rule = "calibrate must be True or False"
-                raise ParameterError(
-                    f"ImprintClassifier(calibrate={self.calibrate!r}): {rule}."
-                )
-            empty = Head(self._method(), read_seed(self.random_state), dtype_name(rows))
+            for name in ("calibrate", "tree"):
+                value = getattr(self, name)
+                if not isinstance(value, bool | np.bool_):
+                    rule = f"{name} must be True or False"
+                    raise ParameterError(
+                        f"ImprintClassifier({name}={value!r}): {rule}."
+                    )
+            empty = Head(
+                self._method(),
+                read_seed(self.random_state),
+                dtype_name(rows),
+                tree_of_labels=True if self.tree else None,
+            )
             head = new_head(
                 empty, None if tagged is None else tagged.labels, bool(self.calibrate)
             )
@@ -255,7 +262,9 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def tree_(self) -> LabelTree:
-        """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
+        """With `tree=True`, the labels as the leaves of a tree: `animal/cat` is below
+        `animal`.
+        """
         return self._learnt.head.tree()
 
     @property

@@ -32,7 +32,7 @@ from imprint.tags import TagCalibration, TagHead
 
 # of the labels as an array, in which every entry is as wide as the longest label
 MAX_LABEL_BYTES = 2**28
-HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "flat")
+HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "tree")
 MODEL_KEYS = (
     "kind",
     "written_by",
@@ -71,8 +71,8 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         "width": head.width,
         "labels": list(head.labels),
     }
-    if head.flat:
-        document["flat"] = True
+    if head.tree_of_labels is not None:
+        document["tree"] = head.tree_of_labels
     states, arrays = head.states, dict[str, Array]()
     if head.folds is not None:
         document["calibration"], arrays = head.folds.calibration.to_parts()
@@ -187,6 +187,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         document[key] for key in ("labels", "seed", "dtype", "width")
     )
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
+    require(type(document.get("tree")) in (bool, type(None)))
     require(type(width) is int and 1 <= width < MAX_AXIS_LENGTH)
     _check_labels(labels)
     empty = Head(
@@ -194,7 +195,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         seed,
         dtype,
         width=width,
-        flat=document.get("flat") is True,
+        tree_of_labels=document.get("tree"),
     )
     folds = None
     if "calibration" in document:

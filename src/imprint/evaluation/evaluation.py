@@ -119,7 +119,7 @@ def evaluation(
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of
     the rows.
 
-    `tree` is the tree of the classes; by default the labels define it.
+    `tree` is the tree of the classes; by default, they have one level.
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
@@ -160,7 +160,7 @@ def evaluation(
             for i in wrong
         ],
         unreadable=unreadable(skipped),
-        levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
+        levels=_level_accuracies(P, tree, y.tolist()) if tree else (),
         unknown=[label for label in labels if label not in known_labels],
         truth=truth,
         predicted=predicted,

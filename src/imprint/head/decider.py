@@ -102,19 +102,20 @@ class Decider:
         return str(self.imprinted.method)
 
     def tree(self) -> LabelTree:
-        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Tags and
-        flat classes have one level.
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Tags,
+        and classes for which no tree was asked, have one level.
         """
-        return LabelTree.of(
-            self.classes.tolist(), flat=self.tags or self.imprinted.flat
-        )
+        is_tree = not self.tags and self.imprinted.tree_of_labels
+        return LabelTree.of(self.classes.tolist(), flat=not is_tree)
 
     def without(self, label: Any) -> Self:
-        """This head without a class or, if no class has this label, without the classes
-        below this node of the tree.
+        """This head without a class or, for `animal/` with a slash at the end, without
+        the classes below this node of the tree.
         """
+        if self.tags or label in self:
+            return self.forget(label)
         head = self
-        for leaf in [label] if label in self else self.tree().leaves(label) or [label]:
+        for leaf in self.tree().named(label):
             head = head.forget(leaf)
         return head
 

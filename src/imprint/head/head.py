@@ -59,7 +59,8 @@ class Head(Decider):
     folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
     # the GPU of the rows learnt last, where the aggregator computes too
     device: Any = None
-    flat: bool = False  # whether labels with a slash do not form a tree
+    # whether labels with a slash form a tree; None: nobody asked, so they do not
+    tree_of_labels: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))

@@ -229,7 +229,9 @@ class BackboneEmbedder:
             captions = split.captions
             rows = rows._replace(names=[captions[i] for i in rows.readable.tolist()])
         return rows._replace(
-            notices=sentences, skipped=tuple(s for s in rows.skipped if s not in blank)
+            notices=sentences,
+            skipped=tuple(s for s in rows.skipped if s not in blank),
+            folders=split.folders,
         )
 
     def embed_unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
@@ -351,4 +353,4 @@ def append_names(rows: Embedded, names: Embedded) -> Embedded:
     )
     X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
     y = np.concatenate([np.asarray(rows.y), name_labels])
-    return Embedded(X, [*rows.names, *names.names], rows.skipped, y, tags=rows.tags)
+    return rows._replace(X=X, names=[*rows.names, *names.names], y=y)

@@ -69,6 +69,7 @@ class Embedded(NamedTuple):
     notices: tuple[str, ...] = ()
     # all labels, where `y` holds label sets (see `core.label_sets`)
     tags: tuple[Any, ...] | None = None
+    folders: bool = False  # whether the labels are names of folders
 
     @property
     def readable(self) -> Array:

@@ -65,8 +65,9 @@ class Imprinter(Predictor):
         label to a better wording. By default, the names of a text model are used if
         they agree with the examples.
     tree : bool, optional
-        Whether nested folders and labels such as `animal/cat` are a tree of classes.
-        [default: True, unless sub-folders have numbers as names]
+        Whether labels such as `animal/cat` are a tree of classes, and nested folders
+        are such labels. [default: True for folders, unless sub-folders have numbers as
+        names; False for other data]
     **parts
         Parameters of `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`,
         `norm_inf` and `aggregator` replace parts of the recipe. `calibrate` [default:
@@ -127,7 +128,7 @@ class Imprinter(Predictor):
         self._calibrate = calibrate
         self._names = ClassNames.of(names)
         self.embedder = BackboneEmbedder(backbone, cache, device, threads)
-        self.embedder.tree = tree
+        self._tree = self.embedder.tree = tree
 
     def __repr__(self) -> str:
         state = self._state
@@ -213,7 +214,9 @@ class Imprinter(Predictor):
     def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
         # the others use no held-out rows
         calibrate = self._calibrate and self._strategy in (None, "margin")
-        empty = Head(method, self._seed, rows.X.dtype, flat=self.embedder.tree is False)
+        # labels that are names of folders hold a slash only where folders are nested
+        is_tree = True if self._tree is None and rows.folders else self._tree
+        empty = Head(method, self._seed, rows.X.dtype, tree_of_labels=is_tree)
         head: Decider = new_head(empty, rows.tags, calibrate)
         if self._strategy is not None:
             classes = PretrainedClasses.of(backbones.head(str(self.embedder.spec)))
@@ -238,8 +241,8 @@ class Imprinter(Predictor):
         return self
 
     def forget(self, label: Any) -> Self:
-        """Remove a class, or all classes below a node such as `animal`, as if the model
-        had never seen them.
+        """Remove a class, or all classes below the node `animal/` of a tree, as if the
+        model had never seen them.
         """
         _ = self.state  # raises if the model is not fitted
         compare_and_set(self, "_state", lambda state: state.without(plain(label)))
@@ -318,7 +321,8 @@ class Imprinter(Predictor):
             state.head.strategy if isinstance(state.head, PretrainedHead) else None
         )
         self._method_chosen = state.head.tags  # it is one for tags
-        self.embedder.tree = False if head.flat else None
+        self._tree = head.tree_of_labels
+        self.embedder.tree = False if head.tree_of_labels is False else None
         return self
 
     @classmethod

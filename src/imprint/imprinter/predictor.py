@@ -154,8 +154,8 @@ class Predictor:
 
     @property
     def tree(self) -> LabelTree:
-        """The classes as the leaves of a tree: `animal/cat` is below `animal`. With
-        `tree=False`, it has one level.
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Without
+        nested folders or `tree=True`, it has one level.
         """
         return self.state.head.tree()
 

@@ -142,7 +142,8 @@ def _evaluated(
 ) -> EvaluatedItems:
     """Compare the probabilities P (n, C) with the labels y (n,)."""
     names = [item.path for item in items] or [""] * len(y)
-    tree = LabelTree.of(classes.tolist(), flat=model.basis.head.flat)
+    is_tree = model.basis.head.tree_of_labels
+    tree = LabelTree.of(classes.tolist(), flat=not is_tree)
     return EvaluatedItems(items, evaluation_of(P, classes, y, names, tree=tree))
 
 

@@ -188,9 +188,7 @@ class LabelledSet:
                 self._move(self._of(label), into)
                 del self.classes[label]
             case {"do": "drop", "label": label}:
-                for leaf in LabelTree.of(self.classes).leaves(label) or [
-                    self._existing(label)
-                ]:
+                for leaf in LabelTree.of(self.classes).named(label):
                     self.items = {
                         i: item for i, item in self.items.items() if item.label != leaf
                     }

@@ -67,7 +67,7 @@ class Project:
             ServedDrift(),
             LabellingPool(self),
         )
-        self._plain = ModelBasis(Head(method, 0, np.float32))
+        self._plain = ModelBasis(Head(method, 0, np.float32, tree_of_labels=True))
         self._model, self._fitting = ServedModel(History(), self._plain), Lock()
         # the newest one; the model may be some changes newer
         self.evaluation = ModelEvaluation(self._model)

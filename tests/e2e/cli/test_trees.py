@@ -132,10 +132,11 @@ def test_a_part_of_the_tree_is_evaluated_and_added_by_the_classes_of_the_model(
 
 
 def test_forget_a_node(imprint, model):
-    done = imprint("forget", model, "animal", "--json")
+    done = imprint("forget", model, "animal/", "--json")
     assert json.loads(done.out)["classes"] == ["vehicle/bus", "vehicle/car"]
-    imprint("forget", model, "animal").refused("Unknown class 'animal'", "vehicle/bus")
-    imprint("forget", model, "vehicle").refused("the only class")
+    imprint("forget", model, "animal/").refused("Unknown class 'animal/'", "vehicle/bus")
+    imprint("forget", model, "vehicle").refused("'vehicle/' means all classes below it")
+    imprint("forget", model, "vehicle/").refused("the only class")
 
 
 def test_flat_models_stay_flat(imprint, model, new, tmp_path):
@@ -165,15 +166,16 @@ def test_labels_of_a_table_are_a_tree_unless_they_are_flat(imprint, tmp_path):
             for _ in range(6)
         ]
     (tmp_path / "rows.csv").write_text("\n".join(lines))
-    for option, classes in ((), ["vehicle/bus", "vehicle/car"]), (("--flat",), None):
+    tree, flat = ["vehicle/bus", "vehicle/car"], None
+    for option, classes in (("--tree",), tree), (("--flat",), flat), ((), flat):
         imprint("fit", "rows.csv", *option, "-o", "rows.imprint")
         result = json.loads(
             imprint("evaluate", "rows.imprint", "rows.csv", "--json").out
         )
-        assert ("levels" in result) == (not option)
-        done = imprint("forget", "rows.imprint", "animal", "--json")
+        assert ("levels" in result) == (classes == tree)
+        done = imprint("forget", "rows.imprint", "animal/", "--json")
         if classes is None:
-            done.refused("Unknown class 'animal'")
+            done.refused("Unknown class 'animal/'")
         else:
             assert json.loads(done.out)["classes"] == classes
 
@@ -196,4 +198,4 @@ def test_python(tmp_path):
     assert model.likely_nodes([picture], unknown=2 * p)[0].label == "animal"
     flat.save(tmp_path / "flat.imprint")
     assert Imprinter.load(tmp_path / "flat.imprint").tree.depth == 1
-    assert model.forget("vehicle").classes_.tolist() == ["animal/cat", "animal/dog"]
+    assert model.forget("vehicle/").classes_.tolist() == ["animal/cat", "animal/dog"]

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from imprint import ImprintClassifier
+from imprint import ImprintClassifier, Imprinter
 from imprint.core.errors import ParameterError
 from imprint.core.tree import LabelTree, Node
 
@@ -131,7 +131,7 @@ def rows(labels, n=6, seed=0):
 
 def test_a_classifier_predicts_at_a_level():
     X, y = rows(CLASSES)
-    clf = ImprintClassifier(generator="mean", calibrate=True).fit(X, y)
+    clf = ImprintClassifier(generator="mean", calibrate=True, tree=True).fit(X, y)
     assert clf.predict(X, level=1).tolist() == [label.split("/")[0] for label in y]
     assert clf.predict(X, level=3).tolist() == y.tolist() == clf.predict(X).tolist()
     assert clf.tree_.level(1) == ["animal", "sky", "vehicle"]
@@ -151,26 +151,72 @@ def test_numbers_have_one_level_and_keep_their_type():
 
 def test_forgetting_a_node_is_exact():
     X, y = rows(CLASSES)
-    clf = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).forget("animal")
+    options = dict(generator="mean", calibrate=True, tree=True)
+    clf = ImprintClassifier(**options).fit(X, y).forget("animal/")
     rest = ~np.char.startswith(y, "animal")
-    fresh = ImprintClassifier(generator="mean", calibrate=True).fit(X[rest], y[rest])
+    fresh = ImprintClassifier(**options).fit(X[rest], y[rest])
     assert clf.classes_.tolist() == ["sky", "vehicle/car"]
     assert np.array_equal(clf.predict_proba(X), fresh.predict_proba(X))
     assert np.array_equal(clf.known(X), fresh.known(X))
 
 
 def test_a_class_is_forgotten_before_a_node_of_its_name():
-    X, y = rows(["animal", "animal/cat", "sky"])
-    assert ImprintClassifier(generator="mean").fit(X, y).forget(
-        "animal"
-    ).classes_.tolist() == ["animal/cat", "sky"]
+    X, y = rows(["animal", "animal/", "animal/cat", "sky"])
+    clf = ImprintClassifier(generator="mean", tree=True).fit(X, y)
+    assert clf.forget("animal").classes_.tolist() == ["animal/", "animal/cat", "sky"]
+    assert clf.forget("animal/").classes_.tolist() == ["animal/cat", "sky"]
+    assert clf.forget("animal/").classes_.tolist() == ["sky"]
+
+
+def test_labels_with_a_slash_are_a_tree_only_if_one_was_asked_for(tmp_path):
+    """`n/a` means 'not available' in many tables."""
+    X, y = rows(["n/a", "n/b", "yes"])
+    clf = ImprintClassifier(generator="mean").fit(X, y)
+    clf.save(tmp_path / "m")
+    for flat in (
+        clf,
+        ImprintClassifier.load(tmp_path / "m"),
+        Imprinter().fit(X, y),
+        Imprinter.load(tmp_path / "m"),
+    ):
+        for label in ("n", "n/"):
+            with pytest.raises(ParameterError, match=f"Unknown class '{label}'"):
+                flat.forget(label)
+        with pytest.raises(ParameterError, match="the classes of this model have one"):
+            flat.predict(X, level=2)
+        assert flat.classes_.tolist() == ["n/a", "n/b", "yes"]
+
+
+@pytest.mark.parametrize("of", [ImprintClassifier, Imprinter])
+def test_a_tree_that_was_asked_for_is_stored(of, tmp_path):
+    X, y = rows(["n/a", "n/b", "yes"])
+    of(generator="mean", tree=True).fit(X, y).save(tmp_path / "m")
+    loaded = [ImprintClassifier.load(tmp_path / "m"), Imprinter.load(tmp_path / "m")]
+    for model in loaded:
+        assert set(model.predict(X, level=1).tolist()) == {"n", "yes"}
+        assert model.fit(X, y).forget("n/").classes_.tolist() == ["yes"]
+
+
+def test_a_node_without_a_slash_at_its_end_is_refused_with_advice():
+    X, y = rows(CLASSES)
+    clf = ImprintClassifier(generator="mean", tree=True).fit(X, y)
+    rule = "'animal' is not a class but a node .* 'animal/' means all classes below it"
+    with pytest.raises(ParameterError, match=rule):
+        clf.forget("animal")
+    assert clf.classes_.tolist() == CLASSES
+
+
+def test_tree_must_be_true_or_false():
+    clf = ImprintClassifier(tree="yes")
+    with pytest.raises(ParameterError, match=r"tree='yes'\): tree must be True or"):
+        clf.fit(*rows(["a", "b"]))
 
 
 def test_forgetting_all_classes_or_none_is_refused_and_changes_nothing():
     X, y = rows(["animal/cat", "animal/dog"])
-    clf = ImprintClassifier(generator="mean").fit(X, y)
+    clf = ImprintClassifier(generator="mean", tree=True).fit(X, y)
     with pytest.raises(ParameterError, match="it is the only class"):
-        clf.forget("animal")
+        clf.forget("animal/")
     with pytest.raises(ParameterError, match="Unknown class 'plant'"):
         clf.forget("plant")
     assert clf.classes_.tolist() == ["animal/cat", "animal/dog"]

@@ -109,7 +109,8 @@ def test_class_weights_are_a_dict_or_balanced(class_weight):
 
 def test_a_negative_class_weight_is_refused():
     with pytest.raises(
-        ParameterError, match=r"^fit\(X, y\): the weights of rows must be 0, or 1e-30 to 1e\+09"
+        ParameterError,
+        match=r"^fit\(X, y\): the weights of rows must be 0, or 1e-30 to 1e\+09",
     ):
         ImprintClassifier(class_weight={3: -1.0}).fit(X, Y)
 

@@ -78,12 +78,15 @@ def test_the_evaluation_has_levels(tree):
 
 
 def test_a_node_is_forgotten_and_restored(tree):
-    assert tree.change(do="drop", label="animal")[0] == 200
+    assert tree.change(do="drop", label="animal/")[0] == 200
     assert tree.labels() == {"vehicle/car": 10}
     tree.change(do="undo")
     assert tree.labels() == dict.fromkeys(CENTRES, 10)
     status, refusal = tree.change(do="drop", label="plant")
     assert (status, refusal["error"][:21]) == (400, "Unknown class 'plant'")
+    status, refusal = tree.change(do="drop", label="animal")
+    assert status == 400
+    assert "'animal' is not a class but a node of the tree" in refusal["error"]
 
 
 def test_no_class_is_above_or_below_another(tree):
@@ -125,7 +128,7 @@ def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
     assert model.tree.depth == 2
     model.save(tmp_path / "nested.imprint")
     document, arrays = container.read(tmp_path / "nested.imprint")
-    container.write(tmp_path / "flat.imprint", {**document, "flat": True}, arrays)
+    container.write(tmp_path / "flat.imprint", {**document, "tree": False}, arrays)
     project.import_model(
         (tmp_path / "flat.imprint").read_bytes(), "flat.imprint"
     ).result()

@@ -1,7 +1,7 @@
 """Remove a class from a model.
 
 The result is identical to a model that never saw the class. In a tree of classes,
-`animal` removes all classes below it.
+`animal/` removes all classes below the node `animal`.
 """
 
 from pathlib import Path
@@ -9,19 +9,18 @@ from pathlib import Path
 from typer import Argument
 
 from imprint.cli import models, options
-from imprint.core.errors import unknown
 from imprint.imprinter import Imprinter
 
 
 def command(
     file: Path = options.MODEL,
-    label: str = Argument(metavar="LABEL", help="The class, or a node of a tree."),
+    label: str = Argument(
+        metavar="LABEL", help="The class, or a node of a tree with a slash at its end."
+    ),
     backbone: str | None = options.MOVED_BACKBONE,
     json: bool = options.JSON,
 ) -> None:
     with Imprinter.change(file, backbone=backbone) as model:
         classes = {str(c): c for c in model.classes_.tolist()}
-        if label not in classes and not model.tree.leaves(label):
-            raise unknown("class", label, classes)
         model.forget(classes.get(label, label))
     models.report(model, file, json)

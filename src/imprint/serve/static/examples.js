@@ -311,7 +311,7 @@ function entries(details, label, items) {
     items.length ? h("button", { type: "button", onclick: () => { setSelecting(true); items.forEach((one) => selected.add(one.id)); showSelection(); } }, "Select all") : "",
     h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
     others.length ? merge : "",
-    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => changeWithUndo({ do: "drop", label: node }, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
+    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => changeWithUndo({ do: "drop", label: `${node}/` }, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
     h("button", { type: "button", class: "danger", onclick: () => changeWithUndo({ do: "drop", label }, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
   ];
 }
