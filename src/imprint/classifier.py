@@ -64,6 +64,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         Factors of the weights of the rows of each class, as in scikit-learn. `balanced`
         gives every class the same total weight. It changes what depends on the number
         of rows (`kernel`), not a mean.
+    tree : bool
+        Whether labels such as `animal/cat` are the leaves of a tree; see `tree_`.
     random_state : int, numpy.random.RandomState or None
         An int makes results reproducible. The random numbers of a class depend only on
         it and on the label.

@@ -141,7 +141,7 @@ class Split:
         """
         labels = (
             [np.asarray(self.labels, dtype="<i8")]
-            if self.labels.dtype == np.int64
+            if np.can_cast(self.labels.dtype, np.int64)
             else map(str, self.labels)
         )
         return digest([self.modality, inputs_digest(self.inputs), *labels])
@@ -165,7 +165,7 @@ def plain_labels(values: Any) -> Array:
     labels = values if is_array else np.array(values, dtype=object)
     if labels.ndim == 1 and labels.dtype == object:
         labels = as_labels(labels)
-    if labels.ndim == 1 and labels.dtype.kind in "iu" and labels.dtype != np.uint64:
+    if labels.ndim == 1 and np.can_cast(labels.dtype, np.int64):
         return np.asarray(labels, dtype=np.int64)
     if labels.ndim == 1 and kind_of(labels) == "integer":
         return labels

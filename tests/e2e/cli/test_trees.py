@@ -134,7 +134,9 @@ def test_a_part_of_the_tree_is_evaluated_and_added_by_the_classes_of_the_model(
 def test_forget_a_node(imprint, model):
     done = imprint("forget", model, "animal/", "--json")
     assert json.loads(done.out)["classes"] == ["vehicle/bus", "vehicle/car"]
-    imprint("forget", model, "animal/").refused("Unknown class 'animal/'", "vehicle/bus")
+    imprint("forget", model, "animal/").refused(
+        "Unknown class 'animal/'", "vehicle/bus"
+    )
     imprint("forget", model, "vehicle").refused("'vehicle/' means all classes below it")
     imprint("forget", model, "vehicle/").refused("the only class")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import ParameterError
+from imprint.core.tree import LabelTree
 from imprint.embeddings import Skipped
 from imprint.evaluation import evaluation
 from imprint.evaluation.evaluation import reliability
@@ -80,7 +81,7 @@ def test_rows_of_unknown_classes_are_never_right_for_the_calibration():
 
 def test_labels_of_another_kind_are_refused():
     with pytest.raises(
-        ParameterError, match="the data have text labels, the model number labels"
+        ParameterError, match="the data have text labels, the model integer labels"
     ):
         evaluation(np.eye(2), np.array([0, 1]), np.array(["0", "1"]), ["a", "b"])
 
@@ -96,7 +97,8 @@ def test_levels_of_a_tree_are_part_of_the_json_only_if_there_are_any():
         np.array(["animal/cat", "animal/dog", "sky"]),
         np.array(["animal/dog", "sky", "animal/emu"]),
     )
-    result = evaluation(P, classes, y, list("abc"))
+    assert evaluation(P, classes, y, list("abc")).levels == ()
+    result = evaluation(P, classes, y, list("abc"), tree=LabelTree.of(classes.tolist()))
     assert result.accuracy == pytest.approx(1 / 3)
     assert [tuple(one) for one in result.levels] == [
         (1, 2, 1.0)

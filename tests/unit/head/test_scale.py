@@ -26,9 +26,7 @@ def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
         ClassState({"rows": m, "mass": one, "spread": two}, sums) for m in means
     )
     labels, method = tuple(range(classes)), Method.of(**PARTS)
-    return ImprintClassifier.of_head(
-        Head(method, 0, "float32", labels, states, np.dtype("int64"), width)
-    )
+    return ImprintClassifier.of_head(Head(method, 0, "float32", labels, states, width))
 
 
 def operations(call) -> int:

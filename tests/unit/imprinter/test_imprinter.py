@@ -146,7 +146,7 @@ def test_a_refused_addition_changes_nothing(photos):
     before, names = weights(model), [r.picture for r in model.why(picture(20, 0), 3)]
     with pytest.raises(FileError, match="no file or folder"):
         model.add(photos / "missing")
-    with pytest.raises(ParameterError, match="number labels"):
+    with pytest.raises(ParameterError, match="integer labels"):
         model.add(([picture(3, 3)], [7]))
     assert weights(model) is before
     assert [r.picture for r in model.why(picture(20, 0), 3)] == names

@@ -36,7 +36,7 @@ def test_predictions_agree_with_the_methods_of_the_model(rows):
 
 
 def test_an_input_is_rejected_below_the_threshold_and_not_at_it(rows):
-    model = Imprinter("embeddings").fit(*rows)
+    model = Imprinter("embeddings", tree=True).fit(*rows)
     queries = model.look(rows[0][:1] - np.float32(1))
     p_value = float(model.known(queries)[0])
     at, above = (

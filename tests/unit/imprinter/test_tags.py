@@ -85,7 +85,7 @@ def test_one_label_per_input_may_be_added_and_the_reverse_is_refused(model):
     ]
     with pytest.raises(
         ParameterError,
-        match=r"add\(data\): the data have number labels, the model text labels",
+        match=r"add\(data\): the data have integer labels, the model text labels",
     ):
         model.add((X[:2], [[1], [2, 3]]))
     single = Imprinter().fit(X, Y[:, 0])
