@@ -16,7 +16,7 @@ from imprint.backbones.preprocess import Preprocess
 from imprint.core.arrays import digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.extras import installed, load_plugin, registered
-from imprint.core.files.atomic import home
+from imprint.core.files.atomic import expanded, home
 from imprint.modalities import modality
 
 PLUGIN_GROUP = "imprint.backbones"  # the group of entry points
@@ -249,7 +249,7 @@ def location(record: Record) -> Path:
     if record.adapter == "torchvision":
         cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
         return (
-            Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser()
+            expanded(os.environ.get("TORCH_HOME", f"{cache}/torch"))
             / "hub"
             / "checkpoints"
             / file

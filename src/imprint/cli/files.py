@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import home
+from imprint.core.files.atomic import expanded, home
 from imprint.core.files.copies import folder_name
 
 
@@ -26,7 +26,7 @@ def quoted(*command: object) -> str:
 def check_csv(command: str, arguments: Sequence[str]) -> None:
     """Refuse `--csv FILE`: the option takes no file."""
     for word in arguments:
-        if word.lower().endswith(".csv") and not Path(word).expanduser().exists():
+        if word.lower().endswith(".csv") and not expanded(word).exists():
             raise ParameterError(
                 f"--csv takes no file name: imprint {command} ... --csv > {word}."
             )

@@ -13,8 +13,8 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import files, terminal
 from imprint.cli.options import TagColumns
-from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import atomic_write
+from imprint.core.errors import FileError, ParameterError, reporting
+from imprint.core.files.atomic import atomic_write, expanded
 from imprint.core.label_sets import indicator
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS
@@ -122,7 +122,7 @@ def _text_or_path(word: str, kind: Modality) -> str | Path:
     """An argument as a path; for a model of texts, as a text if there is no such
     file.
     """
-    path = Path(word).expanduser()
+    path = expanded(word)
     if not kind.typed:
         return path
     if not word.strip():  # the path "" is the current folder
@@ -139,11 +139,11 @@ def _standard_input(kind: Modality) -> list[Any]:
     """The lines of standard input, each a text or a path; or its bytes, if they are one
     input and not lines.
     """
-    raw = (
-        sys.stdin.buffer.read()
-        if hasattr(sys.stdin, "buffer")
-        else sys.stdin.read().encode()
-    )
+    with reporting("read", "standard input"):
+        if hasattr(sys.stdin, "buffer"):
+            raw = sys.stdin.buffer.read()
+        else:
+            raw = sys.stdin.read().encode()
     try:
         lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError:

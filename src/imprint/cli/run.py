@@ -1,7 +1,5 @@
 """Run one command line and return its exit code; errors become one sentence here."""
 
-import io
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from typer.main import get_command
 
 from imprint import cli
 from imprint.cli import terminal
+from imprint.cli.streams import OutputError, discard_output
 from imprint.core import __version__
 from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.extras import conflict_warning, environment
@@ -40,10 +39,6 @@ def run(args: Sequence[str] | None = None) -> int:
     end = words.index("--") if "--" in words else len(words)
     debug = DEBUG in words[:end]  # it may be anywhere before a `--`
     words = [word for word in words[:end] if word != DEBUG] + words[end:]
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # characters that the terminal's encoding does not have
-            stream.reconfigure(errors="backslashreplace")
     if not debug:
         sys.excepthook = _print_one_line
     try:  # calling a Typer would set its own excepthook
@@ -53,6 +48,16 @@ def run(args: Sequence[str] | None = None) -> int:
         )
     except UsageError as e:
         _print_usage_error(e)
+        return EXIT_USAGE
+    except OutputError as e:
+        discard_output()
+        terminal.fail(str(e))
+        return EXIT_FAILURE
+    except UnicodeEncodeError as e:
+        # Surrogates have no UTF-8 in any locale, which would be a fault of imprint.
+        if debug or e.encoding.lower().replace("-", "") == "utf8":
+            raise
+        terminal.fail(_unencodable(e))
         return EXIT_USAGE
     except ImprintError as e:
         if debug:
@@ -64,10 +69,10 @@ def run(args: Sequence[str] | None = None) -> int:
     try:
         sys.stdout.flush()
     except OSError as e:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         # a closed pipe (`imprint ... | head`) is not reported
         if not isinstance(e, BrokenPipeError):
-            terminal.fail(f"Cannot write to standard output: {e.strerror}.")
+            terminal.fail(str(e))
         code = code or EXIT_FAILURE
     return int(code)
 
@@ -222,3 +227,12 @@ def _print_one_line(
             f"{kind.__name__}: {first} (this may be a fault in imprint; {DEBUG} shows"
             " where)"
         )
+
+
+def _unencodable(error: UnicodeEncodeError) -> str:
+    """The sentence about a file name that the encoding of the file system lacks."""
+    name = terminal.printable(error.object.rpartition("/")[2])
+    return (
+        f"The locale's encoding, {error.encoding}, has no name for the file {name}:"
+        " set PYTHONUTF8=1, or a locale such as LC_ALL=C.UTF-8."
+    )

@@ -157,7 +157,7 @@ def _column_widths(
         if sum(minimum.values()) + GAP_WIDTH * (len(minimum) - 1) > total:
             del widths[name], minimum[name]
     for lowest in (minimum, dict.fromkeys(widths, MIN_TEXT_WIDTH)):
-        for limit in range(total, MIN_TEXT_WIDTH - 1, -1):
+        for limit in range(max(total, MIN_TEXT_WIDTH), MIN_TEXT_WIDTH - 1, -1):
             fitted = {
                 name: w if name in right else min(w, max(limit, lowest[name]))
                 for name, w in widths.items()

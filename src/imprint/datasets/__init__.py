@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from imprint.core.errors import FileError, ParameterError, UnreadableInput, unknown
+from imprint.core.files.atomic import expanded
 from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import (
     DatasetRecord,
@@ -105,7 +106,7 @@ def load(
         )
     if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
         raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
-    path = Path(data).expanduser()
+    path = expanded(data)
     suffix, separator = path.suffix.lower(), table.get("separator")
     if labels is not None and suffix != ".npy":
         raise ParameterError(
@@ -155,7 +156,7 @@ def load(
         raise FileError(
             f"{path} has no test split; give the test rows as a file of their own."
         )
-    labels_file = None if labels is None else Path(labels).expanduser()
+    labels_file = None if labels is None else expanded(labels)
     return load_matrix(
         path, labels_file, labelled=labelled, label_column=table.get("label_column")
     )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from imprint.core.errors import FileError, count, first_names, reporting
+from imprint.core.files.atomic import expanded
 from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden, open_zip
 from imprint.datasets.split import NO_LABELS, SPLITS, Split
 from imprint.modalities import Modality, modality, of_file
@@ -107,7 +108,7 @@ def load_files(
     names: list[str] = []
     ignored: Counter[str] = Counter()
     for argument in paths:
-        path = Path(argument).expanduser()
+        path = expanded(argument)
         if path.is_dir():
             files = list(_files(path))
             folder_kind = _modality(path, files, kind)

@@ -275,3 +275,17 @@ def test_a_device_is_never_replaced(imprint, photos, tmp_path):
     imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused(
         "Cannot write /dev/full: it is not an ordinary file"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "~nobody9/x", "-o", "m.imprint"),
+        ("check", "~nobody9/x"),
+        ("suggest", "~nobody9/x"),
+        ("predict", "model.imprint", "~nobody9/x.png"),
+        ("evaluate", "model.imprint", "~nobody9/x"),
+    ],
+)
+def test_the_home_of_an_unknown_user(imprint, model, words):
+    imprint(*words).refused("~nobody9/x")

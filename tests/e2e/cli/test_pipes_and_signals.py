@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -199,3 +200,91 @@ def test_ctrl_c_stops_with_one_line_and_the_next_run_goes_on(
     assert "Error" not in stopped.err
     assert not (tmp_path / "m.imprint").exists()
     assert finish(start(*fit)).code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [
+        (">&-", 1, "Error: Cannot write to standard output: it is closed.\n"),
+        ("2>&-", 0, ""),
+        (">&- 2>&-", 1, ""),
+        ("2>/dev/full", 0, ""),
+        (">/dev/full 2>/dev/full", 1, ""),
+    ],
+)
+def test_closed_and_full_streams(redirection, code, message):
+    if "full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("only Linux has /dev/full")
+    command = f"{sys.executable} -m imprint list normalisers --json {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, message)
+    assert bool(done.stdout) == (code == 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_closed_streams_do_not_change_what_is_written_or_the_exit_code(photos):
+    fit = f"{sys.executable} -m imprint fit {photos} -o m.imprint -b raw"
+    command = f"{fit} >&- 2>&- && {sys.executable} -m imprint predict m.imprint gone"
+    done = subprocess.run(
+        ["sh", "-c", f"{command} 2>/dev/full"], capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == b""
+    with open("m.imprint", "rb") as file:
+        assert b"imprint" in file.read(400), "nothing else was written into the model"
+
+
+def test_closed_standard_input_is_one_sentence(start, model, finish):
+    code = "import os, sys; from imprint.cli import main; sys.exit(main())"
+    process = start(
+        "predict",
+        model,
+        "-",
+        code=f"import os, sys; os.close(0); sys.stdin = None\n{code}",
+    )
+    done = finish(process)
+    assert done.code == 2
+    assert "Cannot read standard input: Bad file descriptor." in done.err
+
+
+def test_ctrl_c_that_a_library_turns_into_another_error_stops_too(start, finish):
+    """Extension modules that are imported report an `ImportError`."""
+    code = """
+import os, signal, sys, time
+from imprint.cli import main
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "imprint.cli.run":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            except KeyboardInterrupt:
+                raise ImportError("initialization failed") from None
+
+sys.meta_path.insert(0, Finder())
+sys.exit(main())
+"""
+    done = finish(start("list", "normalisers", code=code))
+    assert (done.code, done.out, done.err) == (130, "", "Stopped.\n")
+
+
+def test_a_locale_without_the_letters_of_a_class_is_one_sentence(paint, start, finish):
+    folder = paint(Path("photos"), ["dark", "light"])
+    (folder / "dark").rename(folder / "café")
+    finish(start("fit", folder, "-o", "m.imprint", "-b", "raw"))
+    posix = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    sort = ("predict", "m.imprint", folder, "--sort-into", "sorted")
+    done = finish(start(*sort, env=posix))
+    assert done.code == 2
+    assert done.err.splitlines()[-1].endswith("LC_ALL=C.UTF-8.")
+
+
+@TERMINALS
+@pytest.mark.parametrize("columns", ["1", "7", "20"])
+def test_a_terminal_of_few_columns_shows_something(columns):
+    seen = on_a_terminal(words("list", "normalisers"), COLUMNS=columns)
+    assert "Error" not in seen

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from imprint.core.files.atomic import home
+from imprint.core.errors import FileError
+from imprint.core.files.atomic import expanded, home
 
 
 @pytest.fixture(autouse=True)
@@ -30,3 +31,19 @@ def test_imprint_home_goes_first(monkeypatch, tmp_path):
     monkeypatch.setenv("IMPRINT_HOME", "here")
     assert home() == Path.cwd() / "here"
     assert not home().exists()
+
+
+def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch):
+    def unknown(number):
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(FileError, match="no home folder for the cache: set IMPRINT_HO"):
+        home()
+    assert expanded("~/data") == Path("~/data")
+
+
+def test_the_folder_of_an_unknown_user_stays_as_it_is(tmp_path):
+    assert expanded("~nobody-of-that-name/data") == Path("~nobody-of-that-name/data")
+    assert expanded("~/data") == tmp_path / "data"

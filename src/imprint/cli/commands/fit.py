@@ -18,6 +18,7 @@ from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.suggest import label_next
 from imprint.core.errors import ParameterError
 from imprint.core.files import container
+from imprint.core.files.atomic import expanded
 from imprint.datasets.folder import UNLABELLED
 from imprint.evaluation.labelled_rows import gather
 from imprint.imprinter import Imprinter
@@ -150,7 +151,7 @@ def command(
         test_result = models.evaluate(model, test)
         skipped += test.skipped
     models.report(model, output, json, rows, test_result)
-    unlabelled = pool or Path(data).expanduser() / UNLABELLED
+    unlabelled = pool or expanded(data) / UNLABELLED
     if pool is not None or unlabelled.is_dir():
         skipped += label_next(model, unlabelled)
     return terminal.report_skipped(skipped)

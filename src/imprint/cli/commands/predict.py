@@ -16,6 +16,7 @@ from imprint.cli import files, models, options, terminal
 from imprint.cli.commands.watch import monitor_stream
 from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.files.atomic import expanded
 from imprint.core.files.copies import copy_files
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
@@ -129,7 +130,7 @@ def command(
     elif csv and not text and table_suffix(arguments[0]):
         _write_csv(
             answers,
-            [row for _, row in read_rows(Path(arguments[0]).expanduser())],
+            [row for _, row in read_rows(expanded(arguments[0]))],
             readable,
         )
     elif csv:

@@ -18,6 +18,7 @@ from imprint.active import Suggestions, suggest
 from imprint.active.suggestions import PreparedPool
 from imprint.cli import files, models, options, terminal
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.files.atomic import expanded
 from imprint.core.files.copies import copy_files
 from imprint.datasets import Split
 from imprint.embeddings import Skipped
@@ -120,7 +121,7 @@ def _embed(
     model: Imprinter, path: str, text_column: str | None
 ) -> tuple[Split, Embedded]:
     """The inputs of a pool, named as a user would open them, and their embeddings."""
-    folder = Path(path).expanduser()
+    folder = expanded(path)
     if folder.is_dir() and not any(folder.glob("train.*")):
         pool = datasets.load_files([folder])
     else:

@@ -174,6 +174,25 @@ def home() -> Path:
         return Path(os.path.expanduser(folder)).absolute()
     if os.name == "nt":
         local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "imprint"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "imprint"
+        cache = Path(local) if local else _user_folder() / "AppData" / "Local"
+    else:
+        named = os.environ.get("XDG_CACHE_HOME", "")
+        cache = Path(named) if os.path.isabs(named) else _user_folder() / ".cache"
+    return cache / "imprint"
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """The path with the home folder for `~`. That of an unknown user stays as it is,
+    and does not exist.
+    """
+    return Path(os.path.expanduser(path))
+
+
+def _user_folder() -> Path:
+    """The user's home folder, which a user without an account of the system lacks."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise FileError(
+            "There is no home folder for the cache: set IMPRINT_HOME to a folder."
+        ) from None
