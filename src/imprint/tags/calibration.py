@@ -34,6 +34,12 @@ MAX_LOGIT = 15.0
 NEWTON_STEPS = 30
 # pulls the slope of standardised scores towards 1 where a label has few rows
 RIDGE = 0.1
+RESOLUTION = 1e-8
+"""Differences of scores, relative to the largest, and of F1 that count as ties.
+
+Rounding errors of the solved system are smaller: in the scores of 10 to 1,000 rows in
+two orders, half of them copies, up to 9e-14 with noise 1 and 7e-9 with noise 1e-3.
+"""
 MIN_SLOPE = 1e-3  # probabilities rise with scores
 
 
@@ -157,6 +163,7 @@ def _posterior(head: Any, noise: Array, rows: Array) -> tuple[Array, Array]:
 def calibrate_tags(head: Any) -> TagCalibration:
     """The calibration of a `TagHead` from leave-one-out predictions."""
     S, doubt, Y, weight, _ = leave_one_out(head)
+    S = with_ties(S)
     slopes, offsets = fit_probabilities(S, Y, weight)
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
     predicted = thresholds <= S
@@ -171,6 +178,21 @@ def calibrate_tags(head: Any) -> TagCalibration:
         average_precision=np.nan_to_num(average_precision(S, Y, weight)),
         f1=f1_scores(predicted, Y, weight),
     )
+
+
+def with_ties(S: Array) -> Array:
+    """Scores as multiples of one small unit, so that scores which differ by rounding
+    errors are equal.
+
+    Otherwise, the order of the rows would decide between rows that equal each other by
+    symmetry, and thresholds would depend on it.
+    """
+    largest = float(np.abs(S).max(initial=0))
+    if not largest:
+        return S
+    # a power of two: dividing by it is exact, and rounding errors do not change it
+    unit = 2.0 ** np.floor(np.log2(RESOLUTION * largest))
+    return np.asarray(np.round(S / unit) * unit)
 
 
 def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
@@ -195,7 +217,8 @@ def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
     allowed = (scores > next_scores) & (
         weight[order].cumsum(axis=0) <= MAX_PREDICTED_RATIO * rows
     )
-    best = np.where(allowed, f1, -1).argmax(axis=0)
+    # of equal F1, the highest threshold
+    best = np.where(allowed, with_ties(f1), -1).argmax(axis=0)
     thresholds = np.take_along_axis((scores + next_scores) / 2, best[None], 0)[0]
     return np.where(
         allowed.any(axis=0), thresholds, np.where(rows > 0, scores[0], np.inf)

@@ -411,3 +411,29 @@ def test_many_rows_are_solved_through_centres(model, monkeypatch):
     assert np.abs(large.decision_function(Q) - model.decision_function(Q)).mean() < 0.05
     assert (large.predict(Q) == model.predict(Q)).mean() > 0.95
     assert np.abs(large.predict_proba(Q) - model.predict_proba(Q)).mean() < 0.05
+
+
+def test_ties_do_not_depend_on_how_the_rows_arrived():
+    """Small sets of points on a grid, and copies, tie by symmetry."""
+    rng = np.random.default_rng(213)
+    for case in range(40):
+        n, d = int(rng.integers(6, 13)), int(rng.integers(1, 4))
+        X = rng.integers(-2, 3, size=(n, d)).astype(float)
+        if case % 2:
+            X = rng.normal(size=(n, d))[rng.integers(n, size=n)]
+        Y = rng.integers(0, 2, size=(n, 2))
+        split, order = int(rng.integers(1, n)), rng.permutation(n)
+        options = dict(generator="all", aggregator="kernel(noise=1)")
+        expected = ImprintClassifier(**options).fit(X, Y).head_.calibration
+        later = ImprintClassifier(**options).fit(X[:split], Y[:split])
+        later.partial_fit(X[split:], Y[split:])
+        shuffled = ImprintClassifier(**options).fit(X[order], Y[order])
+        for clf in (later, shuffled):
+            calibration = clf.head_.calibration
+            assert calibration.thresholds == pytest.approx(
+                expected.thresholds, abs=1e-6
+            )
+            assert calibration.expected_accuracy == pytest.approx(
+                expected.expected_accuracy, abs=1e-9
+            )
+            assert calibration.f1 == pytest.approx(expected.f1, abs=1e-9)
