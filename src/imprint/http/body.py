@@ -28,15 +28,17 @@ async def read_body(request: Request, limit: int, too_large: str) -> bytes:
     if not stated.isdecimal() or int(stated) > limit:
         raise HTTPException(413, too_large)
     content = bytearray()
-    parts = request.stream()
+    clock = asyncio.get_running_loop().time
+    latest = clock() + IDLE_SECONDS + limit / MIN_RATE
     try:
-        async with asyncio.timeout(IDLE_SECONDS + limit / MIN_RATE):
-            while (
-                part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)
-            ) is not None:
+        # one timer that is moved: a timer for each part takes longer than the part
+        async with asyncio.timeout_at(None) as deadline:
+            deadline.reschedule(min(latest, clock() + IDLE_SECONDS))
+            async for part in request.stream():
                 content += part
                 if len(content) > limit:
                     raise HTTPException(413, too_large)
+                deadline.reschedule(min(latest, clock() + IDLE_SECONDS))
     except TimeoutError:
         raise HTTPException(
             503, f"The upload stalled after {len(content):,} bytes; send it again."

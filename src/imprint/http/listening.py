@@ -109,6 +109,7 @@ def server_config(
         access_log=False,
         server_header=False,
         lifespan="off",
+        ws="none",
         timeout_graceful_shutdown=shutdown_seconds,
         timeout_keep_alive=60,
         ssl_certfile=certificate,

@@ -92,11 +92,12 @@ class Service:
             )
         self.check(model, options)
         with self.admission.room(inputs=len(inputs)):
-            answering = [
-                self._answer(record, model, name, item, options)
-                for name, item in inputs
-            ]
-            answers = await self._in_time(answering)
+            answers = await self._in_time(
+                [
+                    self._answer(record, model, name, item, options)
+                    for name, item in inputs
+                ]
+            )
         record.waited_seconds = max(answer.waited for answer in answers)
         record.network_seconds = max(answer.computed for answer in answers)
         self._observe(model, answers)
@@ -104,9 +105,12 @@ class Service:
 
     async def _in_time(self, answering: list[Any]) -> list[Answer]:
         """All answers; at the deadline, inputs that still wait are dropped."""
-        tasks = [asyncio.ensure_future(one) for one in answering]
+        tasks: list[Any] = []
         try:
             async with asyncio.timeout(self.limits.seconds):
+                if len(answering) == 1:
+                    return [await answering[0]]
+                tasks = [asyncio.ensure_future(one) for one in answering]
                 return await asyncio.gather(*tasks)
         except TimeoutError:
             raise BusyError(
