@@ -8,6 +8,7 @@ import sys
 import webbrowser
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from typer import Argument, Option
 
@@ -28,15 +29,21 @@ def command(
     ),
     port: int | None = Option(
         None,
+        envvar="IMPRINT_PORT",
         help="The port. [default: the first free one from 8470 on]",
         min=0,
         max=65535,
     ),
     open_browser: bool = Option(
-        True, "--open/--no-open", help="Open the page in a browser."
+        True,
+        "--open/--no-open",
+        envvar="IMPRINT_OPEN",
+        help="Open the page in a browser.",
     ),
     folder: Path | None = Option(
-        None, help="The folder of the project. [default: one below IMPRINT_HOME]"
+        None,
+        envvar="IMPRINT_FOLDER",
+        help="The folder of the project. [default: one below IMPRINT_HOME]",
     ),
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
@@ -48,12 +55,25 @@ def command(
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,
     host: str = Option(
-        "127.0.0.1", help="Address to listen on; other machines need TLS."
+        "127.0.0.1",
+        envvar="IMPRINT_HOST",
+        help="Address to listen on; other machines need TLS.",
+    ),
+    public_name: str | None = Option(
+        None,
+        metavar="NAME",
+        envvar="IMPRINT_PUBLIC_NAME",
+        help="Name in the printed address. [default: that of --host]",
     ),
     certificate: Path | None = Option(
-        None, metavar="FILE", help="TLS certificate, PEM."
+        None,
+        metavar="FILE",
+        envvar="IMPRINT_CERTIFICATE",
+        help="TLS certificate, PEM.",
     ),
-    key: Path | None = Option(None, metavar="FILE", help="Its private key, PEM."),
+    key: Path | None = Option(
+        None, metavar="FILE", envvar="IMPRINT_KEY", help="Its private key, PEM."
+    ),
 ) -> None:
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
@@ -89,6 +109,7 @@ def command(
         folder=project.folder,
         open_browser=open_browser,
         label_studio=label_studio,
+        public_name=public_name,
     )
     serve(
         Projects(project, label_studio),
@@ -100,13 +121,21 @@ def command(
 
 
 def _announce(
-    address: str, folder: Path, open_browser: bool, label_studio: bool
+    address: str,
+    folder: Path,
+    open_browser: bool,
+    label_studio: bool,
+    public_name: str | None = None,
 ) -> None:
     """Print the address of the page, and open it; its token does not appear in the
     command line of the browser.
     """
     from imprint.serve.security import redirect_file
 
+    if public_name is not None:
+        # a container does not know under which name its port is published
+        parts = urlsplit(address)
+        address = parts._replace(netloc=f"{public_name}:{parts.port}").geturl()
     terminal.write(f"{address}\n")
     sys.stdout.flush()
     terminal.note(
