@@ -14,7 +14,7 @@ from imprint.core.arrays import (
     rows_at,
 )
 from imprint.core.component import param
-from imprint.core.errors import ParameterError
+from imprint.core.errors import TooFewProxiesError
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means, double
 from imprint.kernels.scores import DISTANCE_OFFSET, distance_votes, uniform_votes
@@ -48,7 +48,7 @@ class Nearest(Aggregator):
 
     def prepare(self, proxies: Proxies, sums: State) -> VotingProxies:
         if self.m > len(proxies.labels):
-            raise ParameterError(
+            raise TooFewProxiesError(
                 f"{self}: m must not exceed the {len(proxies.labels)} proxies."
             )
         centre = column_means(proxies.weights)[None, :]

@@ -20,12 +20,11 @@ from imprint.calibration.held import (
 )
 from imprint.core.arrays import (
     Array,
-    all_finite,
     dtype_name,
     rows_at,
     to_numpy,
 )
-from imprint.core.errors import ParameterError
+from imprint.core.errors import TooFewProxiesError
 from imprint.core.labels import as_labels, distinct, positions
 from imprint.core.threads import Lazy, lazy
 from imprint.generators._base import row_masses
@@ -283,9 +282,9 @@ def predict_out_of_fold(
         deviation = head.aggregator.temperature_deviation
         try:
             S = copy.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
-        except ParameterError:  # there are too few proxies to decide
+        except TooFewProxiesError:
             continue
-        if len(S) and all_finite(S):
+        if len(S):
             columns = positions(head.classes, classes.tolist())
             scores[np.ix_(rows, columns)] = S
             shares[np.ix_(rows, columns)] = head.aggregator.probabilities(

@@ -17,6 +17,7 @@ __all__ = [
     "NotFittedError",
     "ParameterError",
     "SmallSampleWarning",
+    "TooFewProxiesError",
     "UnreadableInput",
 ]
 MAX_LISTED_NAMES = 40  # in an error message
@@ -68,6 +69,12 @@ def first_line(error: BaseException) -> str:
     without a message.
     """
     return str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+
+
+class TooFewProxiesError(ParameterError):
+    """An aggregator needs more proxies than there are. Cross-validation does not assess
+    rows with a model that lacks them.
+    """
 
 
 class FileError(ImprintError, OSError):

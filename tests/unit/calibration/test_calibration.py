@@ -1,12 +1,13 @@
 """Calibration: exact after every change, conservative with few rows, the same through every interface."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
+from imprint.aggregators.max import Max
 from imprint.calibration import calibration_error
 from imprint.calibration.calibration import calibrate
 from imprint.calibration.cross_validation import (
@@ -16,7 +17,14 @@ from imprint.calibration.cross_validation import (
 )
 from imprint.calibration.estimates import FOLD_CORRECTION, Estimates, fit_conformal
 from imprint.calibration.held import FOLDS, MAX_HELD_ROWS, HeldRows, near_copies
-from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
+from imprint.core.component import param
+from imprint.core.errors import (
+    FileError,
+    ImprintError,
+    NotFittedError,
+    ParameterError,
+    TooFewProxiesError,
+)
 from imprint.export import export
 from imprint.head import Head
 from imprint.method import Method
@@ -310,6 +318,33 @@ def test_a_class_of_one_row_among_large_ones_only_widens_the_interval():
     assert len(with_it.known(Q)) == 121
 
 
+@dataclass(frozen=True, kw_only=True)
+class Demanding(Max):
+    """Refuses models of fewer than 40 rows."""
+
+    expected: bool = param(False, "whether the error is the expected one")
+
+    def prepare(self, proxies, sums):
+        if proxies.mass.sum() < 40:
+            error = TooFewProxiesError if self.expected else ParameterError
+            raise error("at least 40 rows, please.")
+        return super().prepare(proxies, sums)
+
+
+@pytest.mark.parametrize("expected", [True, False])
+def test_only_the_expected_error_of_a_fold_model_means_that_rows_are_not_assessed(
+    expected,
+):
+    X, y, Q = blobs([20, 20])
+    aggregator = Demanding(expected=expected)
+    clf = ImprintClassifier(generator="all", aggregator=aggregator, calibrate=True)
+    if expected:
+        assert np.isnan(clf.fit(X, y).expected_accuracy_)
+        return
+    with pytest.raises(ParameterError, match="at least 40 rows, please"):
+        clf.fit(X, y).known(Q)
+
+
 def test_large_classes_are_weighted_by_all_their_rows():
     X, y, _ = blobs([2000, 50], apart=0.6)
     answers = (
@@ -375,6 +410,7 @@ def test_a_saved_model_keeps_its_calibration(parts, tmp_path):
         lambda arrays: arrays["held/index/values"].__setitem__(
             0, arrays["held/index/values"][1]
         ),
+        lambda arrays: arrays["held/digests/values"].fill(0),
         lambda arrays: arrays["held/total/values"].__setitem__(0, -1),
         lambda arrays: arrays["held/weight/values"].__setitem__(0, 0),
         lambda arrays: arrays["shared/index/values"].__setitem__(0, 10**6),
