@@ -217,7 +217,11 @@ def report_skipped(inputs: Sequence["Skipped"]) -> int:
 
 def file_size(path: Path) -> str:
     """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
-    size = path.stat().st_size
+    return byte_size(path.stat().st_size)
+
+
+def byte_size(size: int) -> str:
+    """A number of bytes: `732 bytes`, `12 kB`, `1.3 MB`."""
     return (
         f"{size} bytes"
         if size < 1000

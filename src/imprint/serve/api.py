@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from imprint.core import __version__
 from imprint.core.errors import NotFittedError, ParameterError
+from imprint.datasets.samples import sample_archive
 from imprint.serve import export, view
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
@@ -72,6 +73,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
         ),
         "/api/items/{number:int}/{kind}": preview,
         "/api/drift": lambda project, *_: project.drift.as_json(),
+        "/api/sample": sample,
         "/api/evaluation": evaluation,
         "/api/judge": evaluation,
         "/api/export/{what}": export_file,
@@ -252,6 +254,14 @@ def preview(project: Project, request: Request, _: bytes) -> Response:
     return Response(
         raw, media_type=media_type, headers={"cache-control": CACHE_CONTROL}
     )
+
+
+def sample(project: Project, request: Request, _: bytes) -> Response:
+    """A labelled set to try the page with, as an archive."""
+    archive = sample_archive(project.modality.name)
+    if archive is None:
+        raise HTTPException(404, f"There are no sample {project.modality.plural}.")
+    return Response(archive, media_type="application/zip")
 
 
 def evaluation(project: Project, request: Request, _: bytes) -> Json:

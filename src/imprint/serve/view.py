@@ -14,6 +14,7 @@ from scipy.io import wavfile
 
 from imprint.calibration import Calibration
 from imprint.calibration.estimates import caveats, wilson_interval
+from imprint.datasets import samples
 from imprint.evaluation import Evaluation
 from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
@@ -62,6 +63,9 @@ def state(project: Project) -> dict[str, Any]:
         "typed": modality.typed,
         "describes": project.backbone.embeds_names,
         "suffixes": sorted(modality.suffixes()),
+        "sample": any(
+            one.modality == modality.name for one in samples.kinds().values()
+        ),
         "backbone": project.backbone.record.name,
         "undo": described(history.done, modality),
         "redo": described(history.undone, modality),

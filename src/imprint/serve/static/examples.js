@@ -81,6 +81,7 @@ export function showExamples() {
   if (!panel.firstChild) panel.append(h("h2", { class: "unseen" }, "Examples"), toolbar(), h("div", { class: "columns", id: "columns" }));
   at("filter-field").hidden = store.classes.length <= 12;
   at("hello").hidden = store.classes.length > 0;
+  if (at("try-sample")) at("try-sample").disabled = store.classes.length > 0;
   const grid = at("columns");
   const keep = new Set();
   let before = null;
@@ -159,6 +160,7 @@ function hello() {
       step("1", "Name a class", "What should be distinguished: mugs and cups, good parts and bad ones."),
       step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files or folders, one per class, paste, or use the camera."),
       step("3", "Try it", `With a new ${noun()}. If the answer is wrong, one click corrects it.`)),
+    store.sample ? h("button", { type: "button", id: "try-sample", onclick: (event) => { event.currentTarget.disabled = true; dispatchEvent(new Event("imprint:sample")); } }, `Try with sample ${shape() === "picture" ? "images" : things}`) : null,
     h("p", { class: "muted" }, "Nothing leaves this machine, and everything can be undone."));
 }
 

@@ -26,6 +26,15 @@ export async function importFile(file) {
   }
 }
 
+/** Add a small labelled set that the server brings along. */
+export async function importSample() {
+  try {
+    await importFile(await server.sample());
+  } catch (error) {
+    note(error.message, "error");
+  }
+}
+
 /** The texts of a table by class, as {label, heldOut, files}; those of `test.csv` are held out. */
 async function texts({ file, path }) {
   const rows = table(await file.text());

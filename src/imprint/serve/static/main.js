@@ -11,7 +11,7 @@ import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
 import { answersSaved, evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
 import { showProjects } from "./projects.js";
-import { importFile, isImport } from "./import.js";
+import { importFile, importSample, isImport } from "./import.js";
 
 const TABS = ["examples", "label", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
@@ -125,6 +125,7 @@ at("undo").addEventListener("click", () => replay("undo"));
 at("redo").addEventListener("click", () => replay("redo"));
 addEventListener("keydown", keys);
 addEventListener("keydown", labelKey);
+addEventListener("imprint:sample", importSample);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
   if (what === "drift") { showDrift(); return; }

@@ -25,6 +25,11 @@ export const state = () => ask("/api/state");
 export const evaluation = () => ask("/api/evaluation");
 export const change = (entry) => ask("/api/change", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
 export const importModel = (file) => ask(`/api/import?${query({ name: file.name })}`, { method: "POST", body: file });
+export const sample = async () => {
+  const response = await fetch("/api/sample");
+  if (!response.ok) await answer(response);
+  return new File([await response.blob()], "sample.zip");
+};
 export const add = (content, label, name, group = "", signal = undefined, heldOut = false) =>
   ask(`/api/items?${query({ label, name, group, held_out: heldOut ? 1 : "" })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
 export const predict = (content, name, top) =>

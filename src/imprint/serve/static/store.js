@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
 
-export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], backbone: "", undo: null, redo: null, classes: [], evaluation: null, drift: null };
+export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], sample: false, backbone: "", undo: null, redo: null, classes: [], evaluation: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
