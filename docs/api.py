@@ -24,7 +24,9 @@ MODULES = (
 HIDDEN = {"__version__", "family"}
 LONGEST_LINE = 120
 SHAPE = re.compile(r"\s+# (\([nNC][^)]*\))")
-SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
+SECTION = re.compile(
+    r"^(Parameters|Attributes|Returns|Raises|Notes|Examples)\n-+\n", re.MULTILINE
+)
 calls = runpy.run_path(str(EXAMPLES.with_name("signatures.py")))
 annotation, default, opening = calls["annotation"], calls["default"], calls["opening"]
 shorter, shown_parameters, signature = (
@@ -103,8 +105,9 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
         yield from (
             *block("py", signature(found.__name__, found)),
             *docstring(found),
-            *parameters(found),
         )
+        if "Parameters\n---" not in (inspect.getdoc(found) or ""):
+            yield from parameters(found)
         yield from examples_of(found)
     else:
         text = (
@@ -139,7 +142,7 @@ def class_section(cls: type) -> Iterator[str]:
         if name.startswith("_") or not about or name in getattr(cls, "_fields", ()):
             continue
         if isinstance(member, property) or type(member).__name__ == "cached_property":
-            yield from (f"### `{cls.__name__}.{name}`", "", one_line(about), "")
+            yield from (f"### `{cls.__name__}.{name}`", "", *member_doc(about))
         elif inspect.isfunction(member) or isinstance(
             member, classmethod | staticmethod
         ):
@@ -149,9 +152,18 @@ def class_section(cls: type) -> Iterator[str]:
                 f"### `{cls.__name__}.{name}`",
                 "",
                 *block("py", call),
-                one_line(about),
-                "",
+                *member_doc(about),
             )
+
+
+def member_doc(about: str) -> Iterator[str]:
+    """The docstring of a member: one paragraph, or its sections where it has some."""
+    if not SECTION.search(about):
+        yield from (one_line(about), "")
+        return
+    yield from sections(about)
+    for example in examples_in(about):
+        yield from block("pycon", example)
 
 
 def field_rows(cls: type) -> list[str]:
@@ -175,7 +187,7 @@ def field_rows(cls: type) -> list[str]:
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """Texts below or beside the fields of a class, by field."""
+    """Texts below, beside or above the fields of a class, by field."""
     source = textwrap.dedent(inspect.getsource(cls))
     body: list[ast.stmt] = ast.parse(source).body[0].body  # type: ignore[attr-defined]
     found, lines = {}, source.splitlines()
@@ -186,9 +198,21 @@ def field_docs(cls: type) -> dict[str, str]:
                 other.value, ast.Constant
             )
             found[getattr(one.target, "id", "")] = (
-                one_line(other.value.value) if below else beside
+                one_line(other.value.value)
+                if below
+                else beside or comment_above(lines, one.lineno)
             )
     return found
+
+
+def comment_above(lines: list[str], number: int) -> str:
+    """The comment that ends above a line, as one text."""
+    texts: list[str] = []
+    for line in reversed(lines[: number - 1]):
+        if not line.strip().startswith("# "):
+            break
+        texts.insert(0, line.strip()[2:])
+    return " ".join(texts)
 
 
 def value_doc(module: str, name: str) -> str:
@@ -234,16 +258,32 @@ def escaped(row: str) -> str:
 
 
 def docstring(found: Any) -> Iterator[str]:
-    """The text of a docstring, its sections as tables or paragraphs, its examples as code."""
-    text, *sections = SECTION.split(inspect.getdoc(found) or "")
+    """The text of a docstring and its sections."""
+    yield from sections(inspect.getdoc(found) or "")
+
+
+def sections(doc: str) -> Iterator[str]:
+    """Sections of a docstring as tables or paragraphs."""
+    text, *titled = SECTION.split(doc)
     yield from prose(text)
-    for title, body in zip(sections[::2], sections[1::2]):
+    for title, body in zip(titled[::2], titled[1::2]):
         if title in ("Parameters", "Attributes"):
             kind = "is" if title == "Attributes" else "takes"
             yield from (f"| {title.lower()[:-1]} | {kind} | meaning |", "|---|---|---|")
             yield from (*map(escaped, entries(body)), "")
+        elif title in ("Returns", "Raises"):
+            yield from (f"**{title}** {outcomes(body)}", "")
         else:
             yield from prose(body)
+
+
+def outcomes(body: str) -> str:
+    """What is returned or raised, each with the indented text below it."""
+    texts = []
+    for entry in re.split(r"\n(?=\S)", body.strip()):
+        kind, _, about = entry.partition("\n")
+        texts.append(f"`{kind}`: {' '.join(about.split())}" if about else f"`{kind}`")
+    return " ".join(texts)
 
 
 def entries(body: str) -> Iterator[str]:
@@ -256,9 +296,15 @@ def entries(body: str) -> Iterator[str]:
 
 def examples_of(found: Any) -> Iterator[str]:
     """The examples of a docstring as code."""
-    for part in (inspect.getdoc(found) or "").split("\n\n"):
+    for example in examples_in(inspect.getdoc(found) or ""):
+        yield from block("pycon", example)
+
+
+def examples_in(doc: str) -> Iterator[str]:
+    """The examples of a docstring."""
+    for part in doc.split("\n\n"):
         if ">>>" in part:
-            yield from block("pycon", part[part.index(">>>") :])
+            yield part[part.index(">>>") :]
 
 
 def prose(text: str) -> Iterator[str]:
