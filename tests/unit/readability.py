@@ -71,8 +71,20 @@ def count(source: str) -> Counts:
         counts.any_types += isinstance(node, ast.Name) and node.id == "Any"
         if isinstance(node, FUNCTIONS):
             counts.functions += 1
-            counts.long_functions += node.end_lineno - node.lineno > LONG_FUNCTION
+            counts.long_functions += body_lines(node) > LONG_FUNCTION
     return counts
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of lines of a function below its name, without its docstring.
+
+    A docstring with parameters and an example is read instead of the body, not with it.
+    """
+    lines = function.end_lineno - function.lineno
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
 
 
 def docstring_lines(tree: ast.AST) -> set[int]:

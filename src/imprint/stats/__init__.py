@@ -3,6 +3,19 @@ groups. No drawing.
 """
 
 from imprint.stats.comparison import Comparison, Pair, compare
-from imprint.stats.rank_tests import Friedman, friedman, holm, wilcoxon
+from imprint.stats.rank_tests import (
+    Friedman,
+    friedman,
+    holm,
+    wilcoxon,
+)
 
-__all__ = ["Comparison", "Friedman", "Pair", "compare", "friedman", "holm", "wilcoxon"]
+__all__ = [
+    "Comparison",
+    "Friedman",
+    "Pair",
+    "compare",
+    "friedman",
+    "holm",
+    "wilcoxon",
+]

@@ -1,50 +1,72 @@
-"""`compare`: reads scores, ranks methods over instances, and tests which differences
-are significant.
+"""`compare`: ranks methods over instances, and tests which differences are significant.
+
+The tables of scores that it takes are read in `imprint.stats.scores`.
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations
-from numbers import Real
-from typing import Any, NamedTuple, NoReturn
-
-import numpy as np
+from itertools import combinations
+from typing import NamedTuple
 
 from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError, unknown
-from imprint.stats.rank_tests import Friedman, friedman, holm, rank_rows, wilcoxon
-
-Columns = dict[Any, Any]
-Score = tuple[Any, Any, Any]  # method, instance, score
+from imprint.stats.rank_tests import (
+    Friedman,
+    friedman,
+    holm,
+    rank_rows,
+    wilcoxon,
+)
+from imprint.stats.scores import Scores, read_scores
 
 
 class Pair(NamedTuple):
-    """Two methods: the Wilcoxon p-value, raw and adjusted by Holm, and whether they
-    differ significantly.
+    """Two methods, and whether they differ significantly.
+
+    Examples
+    --------
+    >>> from imprint.stats import compare
+    >>> compare([[90, 80]] * 6, ["a", "b"]).pairs[0]
+    Pair(first='a', second='b', p=0.03125, adjusted=0.03125, significant=True)
     """
 
     first: str
     second: str
-    p: float
-    adjusted: float
+    p: float  # of the Wilcoxon test
+    adjusted: float  # the same, adjusted by Holm for the number of pairs
     significant: bool
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The two methods, without an order."""
+        return frozenset((self.first, self.second))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `compare`, an immutable value."""
+    """The result of `compare`, an immutable value.
+
+    Examples
+    --------
+    >>> from imprint.stats import compare
+    >>> result = compare([[90, 80, 70]] * 8, ["a", "b", "c"])
+    >>> result.order, result.rank("b"), result.instances
+    (('a', 'b', 'c'), 2.0, 8)
+    >>> round(result.friedman.p, 6)
+    0.000335
+    >>> result.pair("c", "a").significant, result.groups
+    (True, ())
+    """
 
     names: tuple[str, ...]  # the methods in the order of the input
     ranks: tuple[float, ...]
     """The average rank of each method, in the order of `names`; rank 1 is the highest
     score.
     """
-    friedman: Friedman
+    friedman: Friedman  # the test of the hypothesis that all methods perform alike
     pairs: tuple[Pair, ...]  # every pair once, in the order of `names`
-    alpha: float
+    alpha: float  # the level of significance
     instances: int  # the number of instances
 
     @property
@@ -52,27 +74,31 @@ class Comparison:
         """The methods from best to worst average rank; equal ranks in the order of
         their names.
         """
-        return tuple(name for _, name in sorted(zip(self.ranks, self.names)))
+        ranked = sorted(zip(self.ranks, self.names))
+        return tuple(name for _, name in ranked)
 
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The maximal runs of methods, in the order of their ranks, of which no two
         differ significantly.
         """
-        differ = {
-            frozenset((pair.first, pair.second))
-            for pair in self.pairs
-            if pair.significant
-        }
-        order, groups = self.order, []
+        differ = {pair.methods for pair in self.pairs if pair.significant}
+        order = self.order
+
+        def may_join(method: str, run: Sequence[str]) -> bool:
+            return all(frozenset((method, other)) not in differ for other in run)
+
+        groups = []
         end = 0
         for start in range(len(order)):
+            # The longest run from here. It never ends before that of the start before,
+            # because a part of a run without a difference has none either.
             previous_end = end
-            while end < len(order) and not any(
-                frozenset((order[end], other)) in differ for other in order[start:end]
-            ):
+            while end < len(order) and may_join(order[end], order[start:end]):
                 end += 1
-            if end > previous_end and end - start > 1:
+            # A run that ends where the one before ended is a part of that one.
+            is_maximal = end > previous_end
+            if is_maximal and end - start > 1:
                 groups.append(order[start:end])
         return tuple(groups)
 
@@ -80,30 +106,29 @@ class Comparison:
         """The average rank of one method."""
         if name not in self.names:
             raise unknown("method", name, self.names)
-        return self.ranks[self.names.index(name)]
+        position = self.names.index(name)
+        return self.ranks[position]
 
     def pair(self, first: str, second: str) -> Pair:
         """The comparison of two methods, in either order."""
         for pair in self.pairs:
-            if {first, second} == {pair.first, pair.second}:
+            if pair.methods == {first, second}:
                 return pair
-        raise unknown(
-            "pair of methods",
-            f"{first}, {second}",
-            [f"{p.first}, {p.second}" for p in self.pairs],
-        )
+        known = [f"{pair.first}, {pair.second}" for pair in self.pairs]
+        raise unknown("pair of methods", f"{first}, {second}", known)
 
 
 def compare(
-    scores: Any,
-    names: Sequence[str] | str | None = None,
-    instances: Sequence[Any] | str | None = None,
+    scores: Scores,
+    names: Sequence[Hashable] | str | None = None,
+    instances: Sequence[Hashable] | str | None = None,
     alpha: float = 0.05,
 ) -> Comparison:
-    """Rank methods over instances and test which differences are significant; higher
-    scores are better.
+    """Rank methods over instances and test which differences are significant.
 
-    `scores` is one of
+    With three or more methods, a pair is significant if Friedman's test rejects at
+    `alpha` and the Holm-adjusted Wilcoxon p-value is at most `alpha`; with two methods,
+    the Wilcoxon test decides. `scores` is one of
 
     - an array, instances x methods, with the `names` of the methods (`instances`:
       labels of the rows);
@@ -115,193 +140,72 @@ def compare(
     - a long table, one row per score, with `names` and `instances` the names of the
       columns of the method and of the instance; the remaining column holds the scores.
 
-    A score that is missing, duplicate or not finite is an error that names it. With
-    three or more methods, a pair is significant if Friedman's test rejects at `alpha`
-    and the Holm-adjusted Wilcoxon p-value is at most `alpha`; with two methods, the
-    Wilcoxon test decides.
+    Parameters
+    ----------
+    scores : array-like, mapping or table
+        Higher scores are better.
+    names : sequence or str, optional
+        The methods, or the column that names them.
+    instances : sequence or str, optional
+        Labels of the rows, or the column that holds them. [default: row numbers]
+    alpha : float
+        The level of significance, between 0 and 1. [default: 0.05]
+
+    Returns
+    -------
+    Comparison
+        Ranks, tests, and groups of methods that do not differ.
+
+    Raises
+    ------
+    ParameterError
+        A score is missing, duplicate or not finite; the message names it.
+
+    Examples
+    --------
+    >>> from imprint.stats import compare
+    >>> result = compare([[90, 80, 70]] * 6, ["a", "b", "c"])
+    >>> result.ranks, result.friedman.p < 0.05
+    ((1.0, 2.0, 3.0), True)
+    >>> result.pair("a", "b")
+    Pair(first='a', second='b', p=0.03125, adjusted=0.09375, significant=False)
+    >>> result.groups
+    (('a', 'b', 'c'),)
     """
     if not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ParameterError(
             f"compare(alpha={alpha!r}): alpha must be a number between 0 and 1."
         )
-    methods, values = _read_scores(scores, names, instances)
+    methods, values = read_scores(scores, names, instances)
     overall = friedman(values)
-    ranks = tuple(rank_rows(values).mean(axis=0).tolist())
+    average_ranks = rank_rows(values).mean(axis=0)
+    # Of two methods, Friedman's test is a sign test: weaker than Wilcoxon's.
     may_differ = len(methods) == 2 or overall.p <= alpha
-    p = np.array(
-        [wilcoxon(first, second) for first, second in combinations(values.T, 2)]
+    # p-values are never 0, so no pair is significant at level 0.
+    level = alpha if may_differ else 0.0
+    return Comparison(
+        names=methods,
+        ranks=tuple(average_ranks.tolist()),
+        friedman=overall,
+        pairs=_pairs(methods, values, level),
+        alpha=float(alpha),
+        instances=len(values),
     )
-    pairs = tuple(
-        Pair(*pair, raw, adjusted, may_differ and adjusted <= alpha)
-        for pair, raw, adjusted in zip(
-            combinations(methods, 2), p.tolist(), holm(p).tolist()
-        )
-    )
-    return Comparison(methods, ranks, overall, pairs, float(alpha), len(values))
 
 
-def _read_scores(
-    scores: Any, names: Any, instances: Any
-) -> tuple[tuple[str, ...], Array]:
-    """The names of the methods, and a matrix of finite scores, instances x methods."""
-    columns = _columns(scores, names)
-    if isinstance(names, str):
-        return _matrix(*_long(columns, names, instances))
-    index = getattr(scores, "index", None)  # of pandas; a method of lists
-    labels = index if instances is None and not callable(index) else instances
-    if isinstance(instances, str):
-        labels = _column(columns, instances)
-        columns = {
-            name: column for name, column in columns.items() if name != instances
-        }
-    methods = (
-        columns
-        if names is None
-        else {name: _column(columns, name) for name in _distinct(names, "method")}
-    )
-    return _matrix(methods, _wide(methods, labels))
-
-
-def _columns(table: Any, names: Any) -> Columns:
-    """The columns of a table by name, or of an array by the names of the methods."""
-    if isinstance(table, Mapping):
-        return dict(table)
-    # pyarrow; pandas, polars
-    column_names = getattr(table, "column_names", getattr(table, "columns", None))
-    if column_names is not None:
-        return {
-            name: table[name].to_numpy() for name in _distinct(column_names, "column")
-        }
-    if (
-        isinstance(table, list | tuple)
-        and table
-        and all(isinstance(row, Mapping) for row in table)
+def _pairs(
+    methods: Sequence[str],
+    values: Array,
+    level: float,
+) -> tuple[Pair, ...]:
+    """The Wilcoxon tests of every pair of methods, at a level of significance."""
+    columns = combinations(values.T, 2)
+    raw = [wilcoxon(first, second) for first, second in columns]
+    pairs = []
+    for names, p, adjusted in zip(
+        combinations(methods, 2),
+        raw,
+        holm(raw).tolist(),
     ):
-        keys = dict.fromkeys(key for row in table for key in row)
-        return {key: [row.get(key) for row in table] for key in keys}
-    try:
-        values = np.asarray(table)
-    except ValueError:
-        _refuse(
-            "the rows of scores have different lengths; an array must be instances x"
-            " methods"
-        )
-    if values.ndim != 2:
-        _refuse(f"scores of shape {values.shape}; an array must be instances x methods")
-    if names is None or isinstance(names, str) or len(names) != values.shape[1]:
-        _refuse(
-            f"{values.shape[1]} columns of scores and names {names!r}; an array needs a"
-            " name per column"
-        )
-    return dict(zip(_distinct(names, "method"), values.T))
-
-
-def _wide(columns: Columns, labels: Any) -> list[Score]:
-    """The scores in one column per method; a column that is a mapping names its
-    instances, others use `labels`.
-    """
-    for name, column in columns.items():
-        if not isinstance(column, Sized):
-            _refuse(f"method {name!r} has {column!r}; give one score per instance")
-    rows = max(
-        (len(column) for column in columns.values() if not isinstance(column, Mapping)),
-        default=0,
-    )
-    labels = range(rows) if labels is None else _plain(labels)
-    if len(labels) != rows:
-        _refuse(f"{len(labels)} instances for {rows} rows of scores")
-    scores = {
-        name: c.items() if isinstance(c, Mapping) else zip(labels, c)
-        for name, c in columns.items()
-    }
-    return [
-        (name, label, score)
-        for name, by_instance in scores.items()
-        for label, score in by_instance
-    ]
-
-
-def _long(
-    columns: Columns, names: str, instances: Any
-) -> tuple[list[Any], Iterable[Score]]:
-    """The methods and the scores of a long table."""
-    if not isinstance(instances, str):
-        _refuse(
-            f"`names` is the column {names!r}, so `instances` must name a column too"
-        )
-    others = [name for name in columns if name not in (names, instances)]
-    if len(others) != 1:
-        _refuse(
-            f"next to {names!r} and {instances!r}, a long table has one column of"
-            f" scores, not {others}"
-        )
-    methods, labels = (_plain(_column(columns, name)) for name in (names, instances))
-    return methods, zip(methods, labels, columns[others[0]])
-
-
-def _matrix(
-    methods: Iterable[Any], scores: Iterable[Score]
-) -> tuple[tuple[str, ...], Array]:
-    """The checked scores of all methods, in one order of the instances."""
-    table: dict[Any, dict[Any, Any]] = {method: {} for method in methods}
-    for method, label, score in scores:
-        if any(
-            name is None or (isinstance(name, float) and math.isnan(name))
-            for name in (method, label)
-        ):
-            _refuse("a score does not name its method or its instance")
-        if label in table[method]:
-            _refuse(f"method {method!r} has two scores for instance {label!r}")
-        if (
-            isinstance(score, bool)
-            or not isinstance(score, Real)
-            or not math.isfinite(score)
-        ):
-            shown = score.item() if isinstance(score, np.generic) else score
-            _refuse(
-                f"method {method!r} has {shown!r} for instance {label!r}; a score must"
-                " be a finite number"
-            )
-        table[method][label] = score
-    names, labels = (
-        _distinct(map(str, table), "method"),
-        dict.fromkeys(chain(*table.values())),
-    )
-    if len(names) < 2 or not labels:
-        _refuse(
-            f"{len(names)} methods on {len(labels)} instances; give at least two"
-            " methods and one instance"
-        )
-    for name, by_instance in zip(names, table.values()):
-        for label in labels:
-            if label not in by_instance:
-                _refuse(f"method {name!r} has no score for instance {label!r}")
-    columns = [
-        np.asarray([by_instance[label] for label in labels])
-        for by_instance in table.values()
-    ]
-    return names, np.stack(
-        [c if c.dtype.kind in "iuf" else c.astype(np.float64) for c in columns], axis=1
-    )
-
-
-def _distinct(labels: Iterable[Any], kind: str) -> tuple[Any, ...]:
-    labels = tuple(labels)
-    for label, count in Counter(labels).items():
-        if count > 1:
-            _refuse(f"{kind} {label!r} appears twice")
-    return labels
-
-
-def _column(columns: Columns, name: Any) -> Any:
-    if name not in columns:
-        raise unknown("column of scores", name, map(str, columns))
-    return columns[name]
-
-
-def _plain(labels: Any) -> list[Any]:
-    return list(labels.tolist() if hasattr(labels, "tolist") else labels)
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise ParameterError(f"compare: {reason}.")
+        pairs.append(Pair(*names, p, adjusted, significant=adjusted <= level))
+    return tuple(pairs)
