@@ -56,6 +56,10 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     aggregator : str or component
         How proxies classify: `kernel` (kernel ridge regression on the proxies), `max`
         or `nearest(m=5)`.
+    blocks : sequence of int or None
+        The widths of the blocks of an embedding, such as `(1280, 448, 768)` for three
+        layers side by side. Each block is normalised by itself, and `kernel` chooses
+        their weights. None: the embedding is one whole.
     calibrate : bool
         Whether to calibrate the model by five-fold cross-validation:
         `expected_accuracy_`, calibrated probabilities, and `known`. The model then
@@ -112,6 +116,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         norm_post: Any = DEFAULT_METHOD["norm_post"],
         norm_inf: Any = DEFAULT_METHOD["norm_inf"],
         aggregator: Any = DEFAULT_METHOD["aggregator"],
+        blocks: Any = None,
         calibrate: bool = False,
         class_weight: Any = None,
         tree: bool = False,
@@ -122,6 +127,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         self.norm_post = norm_post
         self.norm_inf = norm_inf
         self.aggregator = aggregator
+        self.blocks = blocks
         self.calibrate = calibrate
         self.class_weight = class_weight
         self.tree = tree
@@ -302,6 +308,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         }
         self = cls(
             **{**parts, **texts},
+            blocks=imprinted.method.blocks or None,
             calibrate=imprinted.folds is not None,
             tree=bool(imprinted.tree_of_labels),
             random_state=imprinted.seed,

@@ -11,10 +11,12 @@ import numpy as np
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import Array, State, class_rng, is_torch, to_numpy
+from imprint.core.blocks import read_blocks
 from imprint.core.component import PARTS, Family
 from imprint.core.errors import ParameterError
 from imprint.generators._base import Generator, PerClassGenerator
-from imprint.normalisers._base import POSITIONS, Normaliser
+from imprint.normalisers._base import POSITIONS, Normaliser, Scaling
+from imprint.normalisers._blocks import Blockwise
 
 FAMILIES: dict[str, Family[Any]] = dict.fromkeys(PARTS, normalisers.family)
 FAMILIES |= {"generator": generators.family, "aggregator": aggregators.family}
@@ -31,15 +33,21 @@ class ClassState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """Five components that work together; `Method.of` also accepts their texts."""
+    """Five components that work together; `Method.of` also accepts their texts.
+
+    With `blocks`, the widths of the blocks of an embedding, each block is normalised by
+    itself.
+    """
 
     norm_pre: Normaliser
     generator: Generator
     norm_post: Normaliser
     norm_inf: Normaliser
     aggregator: Aggregator
+    blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", read_blocks(self.blocks or None))
         for position in POSITIONS:
             norm = getattr(self, f"norm_{position}")
             if position not in norm.positions:
@@ -64,19 +72,30 @@ class Method:
             )
 
     @classmethod
-    def of(cls, **parts: Any) -> "Method":
+    def of(cls, *, blocks: Any = None, **parts: Any) -> "Method":
         """The method of five components, each given as a component or as text such as
-        `kmeans(k=20)`.
+        `kmeans(k=20)`, for embeddings of these blocks.
         """
-        return cls(
-            **{
-                part: FAMILIES[part].resolve(component)
-                for part, component in parts.items()
-            }
-        )
+        components = {
+            part: FAMILIES[part].resolve(component) for part, component in parts.items()
+        }
+        return cls(**components, blocks=read_blocks(blocks))
 
     def __str__(self) -> str:
         return " / ".join(str(getattr(self, part)) for part in PARTS)
+
+    def scaling(self, position: str) -> Scaling:
+        """How rows are scaled at a position: `pre`, `post` or `inf`."""
+        normaliser: Normaliser = getattr(self, f"norm_{position}")
+        return Blockwise(normaliser, self.blocks) if self.blocks else normaliser
+
+    def check_width(self, width: int) -> None:
+        """Refuse embeddings that are not as wide as the blocks together."""
+        if self.blocks and sum(self.blocks) != width:
+            raise ParameterError(
+                f"blocks={self.blocks}: they have {sum(self.blocks):,} columns, and X"
+                f" has {width:,}."
+            )
 
     @property
     def per_class(self) -> bool:
@@ -129,7 +148,8 @@ class Method:
                 f"{self.generator}: it does not compute on tensors of this device; give"
                 " X.cpu()."
             )
-        scaled = [self.norm_pre.apply(X) for X in parts]
+        scaling = self.scaling("pre")
+        scaled = [scaling.apply(X) for X in parts]
         rngs = [class_rng(seed, label) for label in labels]
         weight_argument = self._weight_argument(weights)
         summaries = map(
@@ -151,7 +171,7 @@ class Method:
         """The state of a class after more rows."""
         weight = _non_unit(weight)
         X = to_numpy(X)  # the stored rows are NumPy arrays
-        scaled = self.norm_pre.apply(X)
+        scaled = self.scaling("pre").apply(X)
         rng = class_rng(seed, label)
         summary = self.generator.extend(
             state.summary, scaled, rng, *self._weight_argument(weight)
@@ -174,13 +194,14 @@ class Method:
         if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):
             with np.errstate(over="ignore"):
                 W = self._check_finite({"": W.astype(dtype, copy=False)})[""]
+        scaling = self.scaling("post")
         if not self.norm_post.uses_reference:
-            return self.norm_post.apply(W), sizes
+            return scaling.apply(W), sizes
         ends = np.cumsum(sizes)
         earlier: list[Array] = []
         for c in arrival:
             class_proxies = W[ends[c] - sizes[c] : ends[c]]
-            class_proxies[:] = self.norm_post.apply(
+            class_proxies[:] = scaling.apply(
                 class_proxies, np.concatenate(earlier) if earlier else None
             )
             earlier.append(class_proxies)
@@ -212,7 +233,9 @@ class Method:
         """The aggregator's statistics of the rows of a class, given before and after
         `norm_pre`.
         """
-        queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
+        queries = scaled
+        if self.norm_inf != self.norm_pre:
+            queries = self.scaling("inf").apply(X)
         return self.aggregator.sums(scaled, queries, *self._weight_argument(weight))
 
 

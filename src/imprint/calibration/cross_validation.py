@@ -230,7 +230,7 @@ class CrossValidation:
         heads = (self.head_without(f) for f in range(folds))
         predictions = predict_out_of_fold(heads, X, columns, fold, classes, weight)
         return predictions._replace(
-            near_copy=near_copies(held, chosen, self.empty.method.norm_inf.apply)
+            near_copy=near_copies(held, chosen, self.empty.norm_inf.apply)
         )
 
     @lazy

@@ -129,6 +129,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     _learnt: FittedState
+    blocks: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments; deep, also those of the components, such as
@@ -178,7 +179,8 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         return f"{parameters}, fitted as {self._learnt.head.imprinted.method}"
 
     def _method(self) -> Method:
-        return Method.of(**{part: getattr(self, part) for part in PARTS})
+        parts = {part: getattr(self, part) for part in PARTS}
+        return Method.of(**parts, blocks=self.blocks)
 
     def _learn(
         self,

@@ -18,6 +18,7 @@ import numpy as np
 from imprint.calibration import Calibration, CrossValidation, held
 from imprint.calibration.held import FOLDS, SHARED
 from imprint.core.arrays import Array, plain
+from imprint.core.blocks import read_blocks
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import reading
@@ -32,7 +33,17 @@ from imprint.tags import TagCalibration, TagHead
 
 # of the labels as an array, in which every entry is as wide as the longest label
 MAX_LABEL_BYTES = 2**28
-HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags", "tree")
+HEAD_KEYS = (
+    "parts",
+    "blocks",
+    "seed",
+    "dtype",
+    "width",
+    "labels",
+    "calibration",
+    "tags",
+    "tree",
+)
 MODEL_KEYS = (
     "kind",
     "written_by",
@@ -71,6 +82,8 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         "width": head.width,
         "labels": list(head.labels),
     }
+    if head.method.blocks:
+        document["blocks"] = list(head.method.blocks)
     if head.tree_of_labels is not None:
         document["tree"] = head.tree_of_labels
     states, arrays = head.states, dict[str, Array]()
@@ -124,12 +137,7 @@ def head_from_parts(
     classes.
     """
     with reading(source):
-        method = Method.of(
-            **{
-                part: FAMILIES[part].restore(str(document["parts"][part]))
-                for part in PARTS
-            }
-        )
+        method = _method(document)
         if unknown := _unknown_names(method, document, arrays):
             raise FileError(
                 f"{source}: it holds {unknown[0]!r}, which this version of imprint does"
@@ -142,6 +150,18 @@ def head_from_parts(
             if "tags" in document
             else head
         )
+
+
+def _method(document: dict[str, Any]) -> Method:
+    """The method that a document names."""
+    components = {
+        part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS
+    }
+    blocks = document.get("blocks")
+    if blocks is not None:
+        require(isinstance(blocks, list) and len(blocks) > 1)
+        require(sum(read_blocks(blocks)) == document["width"])
+    return Method.of(**components, blocks=blocks)
 
 
 def _unknown_names(

@@ -141,7 +141,7 @@ def _portable(head: Decider, origin: tuple[Record, str] | None) -> Portable:
     `origin` is the record of the backbone, whose path is left out, and its fingerprint.
     """
     aggregator, norm, proxies = head.aggregator, head.norm_inf, head.proxies
-    facts, first = aggregator.facts(proxies, head.prepared), norm.use
+    facts, first = aggregator.facts(proxies, head.prepared), norm.instruction
     if facts is None or first is None:
         part = aggregator if facts is None else norm
         raise ParameterError(

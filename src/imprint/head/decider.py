@@ -22,7 +22,7 @@ from imprint.core.labels import as_labels
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
 from imprint.kernels.scores import keep_winners
-from imprint.normalisers._base import Normaliser
+from imprint.normalisers._base import Scaling
 
 if TYPE_CHECKING:
     from imprint.head.head import Head
@@ -87,9 +87,9 @@ class Decider:
         return np.bincount(self.imprinted.proxies.labels, self.imprinted.proxies.mass)
 
     @property
-    def norm_inf(self) -> Normaliser:
-        """The normaliser of queries."""
-        return self.imprinted.method.norm_inf
+    def norm_inf(self) -> Scaling:
+        """How queries are scaled."""
+        return self.imprinted.method.scaling("inf")
 
     @property
     def aggregator(self) -> Aggregator:

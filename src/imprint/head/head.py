@@ -73,6 +73,7 @@ class Head(Decider):
         """This head after new classes and more rows of known ones; a row of weight 2
         counts as two equal rows.
         """
+        self.method.check_width(X.shape[1])
         present, index = distinct(y)
         check_kinds("y holds", present, self.labels)
         # few classes are sorted in one pass

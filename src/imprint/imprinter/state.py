@@ -344,7 +344,7 @@ def choose_exemplars(
                 *(old.names if old else ()),
                 *(new.names[i] for i in rows.tolist()),
             ]
-            inputs = head.method.norm_inf.apply(X)
+            inputs = head.norm_inf.apply(X)
             starts = range(0, len(weights_of_class), PROXY_BLOCK)
             closest = np.concatenate(
                 [

@@ -21,7 +21,7 @@ from imprint.head import Decider, Head
 from imprint.kernels.quantiles import ranks
 from imprint.kernels.rows import unit_rows
 from imprint.kernels.scores import class_maxima, softmax
-from imprint.normalisers._base import Normaliser
+from imprint.normalisers._base import Scaling
 
 STRATEGIES = ("margin", "qi", "done")
 MARGIN_SHARE = 0.99  # of held-out pictures of new classes, which must reach the margin
@@ -117,7 +117,7 @@ class PretrainedHead(Decider):
         return replace(self, imprinted=self.imprinted.forget(label))
 
     @property
-    def norm_inf(self) -> Normaliser:
+    def norm_inf(self) -> Scaling:
         return (
             self.imprinted.norm_inf
             if self.strategy == "qi"

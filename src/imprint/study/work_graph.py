@@ -60,13 +60,12 @@ class Decision(NamedTuple):
     @property
     def method(self) -> Method:
         """The method that predicts."""
-        norms = dict(
+        return Method(
             norm_pre=self.spec.norm_pre,
+            generator=self.spec.generator,
             norm_post=self.norm_post,
             norm_inf=self.norm_inf,
-        )
-        return Method(
-            generator=self.spec.generator, aggregator=self.aggregator, **norms
+            aggregator=self.aggregator,
         )
 
 

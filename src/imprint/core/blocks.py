@@ -1,0 +1,61 @@
+"""Blocks: the groups of columns of an embedding that come from different layers, places
+or networks.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import index
+from typing import Any, SupportsIndex
+
+from imprint.core.errors import ParameterError
+
+MAX_BLOCKS = 64  # a choice of weights compares blocks; a network has tens of layers
+
+
+def read_blocks(blocks: Any) -> tuple[int, ...]:
+    """The widths of blocks as a tuple of integers; empty if there are none.
+
+    Parameters
+    ----------
+    blocks : sequence of int, or None
+        The number of columns of each block, from left to right. None or one block:
+        the embedding is one whole.
+
+    Returns
+    -------
+    tuple of int
+        Empty for less than two blocks, because one block is the whole embedding.
+
+    Raises
+    ------
+    ParameterError
+        If they are not positive whole numbers.
+
+    >>> read_blocks([1280, 448]), read_blocks(None), read_blocks((512,))
+    ((1280, 448), (), ())
+    """
+    if blocks is None:
+        return ()
+    is_sequence = isinstance(blocks, Sequence) and not isinstance(blocks, str)
+    widths = tuple(map(_as_width, blocks)) if is_sequence else ()
+    if not 1 <= len(widths) <= MAX_BLOCKS or 0 in widths:
+        rule = f"blocks must be 1 to {MAX_BLOCKS} positive numbers of columns"
+        raise ParameterError(f"blocks={blocks!r}: {rule}.")
+    return widths if len(widths) > 1 else ()
+
+
+def _as_width(value: object) -> int:
+    """A number of columns; 0 for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return 0
+    return max(0, index(value))
+
+
+def column_slices(widths: Sequence[int]) -> list[slice]:
+    """The columns of each block.
+
+    >>> column_slices((3, 2))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    ends = list(accumulate(widths))
+    return [slice(end - width, end) for width, end in zip(widths, ends)]
