@@ -7,7 +7,16 @@ functions of (X, y).
 """
 
 from imprint.collapse.accumulator import Accumulator, SecondPass
-from imprint.collapse.functions import GainFit, cdnv, gain_fit, nc1, nc2, nc3, nc4, vci
+from imprint.collapse.functions import (
+    GainFit,
+    cdnv,
+    gain_fit,
+    nc1,
+    nc2,
+    nc3,
+    nc4,
+    vci,
+)
 from imprint.collapse.metrics import NC2, Collapse
 
 __all__ = [

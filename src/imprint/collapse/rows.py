@@ -2,21 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from imprint.core.arrays import Array, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.kernels.cpu import blocks, on_all_cores
 
-# 4 MB of float64: a block stays in the cache while it is processed
+# 2^19 float64 values are 4 MB: a block stays in the cache of a core while it is
+# processed.
 BLOCK_VALUES = 1 << 19
 
 
-def check_labels(call: str, name: str, values: Any, count: int) -> Array:
-    """Return the labels as an array; refuse them unless there is one per row, without
-    NaN.
+def check_labels(
+    call: str,
+    name: str,
+    values: ArrayLike,
+    count: int,
+) -> Array:
+    """Return the labels as an array.
+
+    They are refused unless there is one per row, without NaN.
     """
     array = np.asarray(to_numpy(values))
     if array.shape != (count,):
@@ -28,21 +35,32 @@ def check_labels(call: str, name: str, values: Any, count: int) -> Array:
     return array
 
 
-def check_finite(call: str, name: str, values: Array) -> None:
+def check_finite(
+    call: str,
+    name: str,
+    values: Array,
+) -> None:
     """Refuse values that are not finite."""
     if not np.isfinite(values).all():
         raise ParameterError(f"{call}: {name} must be finite, without NaN or infinity.")
 
 
-def check_values(call: str, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-    """Return the values in float64; refuse them unless they are finite real numbers of
-    this shape.
+def check_values(
+    call: str,
+    name: str,
+    values: ArrayLike,
+    shape: tuple[int, ...],
+) -> Array:
+    """Return the values in float64.
+
+    They are refused unless they are finite real numbers of this shape.
     """
     array = np.asarray(to_numpy(values))
-    if array.shape != shape or array.dtype.kind not in "iuf":
-        got = f"{array.dtype} of shape {array.shape}"
+    is_real = array.dtype.kind in "iuf"
+    if array.shape != shape or not is_real:
         raise ParameterError(
-            f"{call}: {name} must have shape {shape} and hold real numbers, got {got}."
+            f"{call}: {name} must have shape {shape} and hold real numbers, got"
+            f" {array.dtype} of shape {array.shape}."
         )
     check_finite(call, name, array)
     return array.astype(np.float64)
@@ -50,8 +68,9 @@ def check_values(call: str, name: str, values: Any, shape: tuple[int, ...]) -> A
 
 @dataclass(frozen=True, eq=False)
 class RowsByClass:
-    """Embeddings and the classes of their rows. The rows are never moved or converted
-    as a whole.
+    """Embeddings and the classes of their rows.
+
+    The rows are never moved or converted as a whole.
     """
 
     call: str  # for error messages
@@ -61,9 +80,16 @@ class RowsByClass:
     counts: Array  # (C,)
 
     @classmethod
-    def of(cls, call: str, X: Any, y: Any, min_classes: int = 2) -> "RowsByClass":
-        """Check (X, y). That all values are finite is checked later, by `class_means`
-        or `check_finite`.
+    def of(
+        cls,
+        call: str,
+        X: ArrayLike,
+        y: ArrayLike,
+        min_classes: int = 2,
+    ) -> "RowsByClass":
+        """Check (X, y).
+
+        That all values are finite is checked later, by `class_means` or `check_finite`.
         """
         X = np.asarray(to_numpy(X))
         if X.ndim != 2 or 0 in X.shape:
@@ -72,9 +98,9 @@ class RowsByClass:
             )
         if X.dtype.kind not in "iuf":
             raise ParameterError(f"{call}: X must hold real numbers, got {X.dtype}.")
-        y = check_labels(call, "y", y, len(X))
+        labels = check_labels(call, "y", y, len(X))
         try:
-            classes, codes = np.unique(y, return_inverse=True)
+            classes, codes = np.unique(labels, return_inverse=True)
         except TypeError as error:
             raise ParameterError(
                 f"{call}: the labels in y must be comparable with one another."
@@ -84,47 +110,47 @@ class RowsByClass:
                 f"{call}: y must hold at least {min_classes} classes, got"
                 f" {len(classes)}."
             )
-        return cls(call, X, classes, codes, np.bincount(codes))
+        counts = np.bincount(codes)
+        return cls(call, X, classes, codes, counts)
 
     @property
     def eps(self) -> float:
-        """Relative rounding error of the input: that of float32 for half and single
-        precision, otherwise 0.
+        """Relative rounding error of the input.
+
+        It is that of float32 for half and single precision, otherwise 0.
         """
-        return (
-            float(np.finfo(np.float32).eps)
-            if self.X.dtype in (np.float16, np.float32)
-            else 0.0
-        )
+        if self.X.dtype in (np.float16, np.float32):
+            return float(np.finfo(np.float32).eps)
+        return 0.0
 
     def by_class(self) -> list[Array]:
         """The row indices of each class."""
-        # sorts faster
-        order = np.argsort(
-            self.codes.astype(np.min_scalar_type(len(self.classes))), kind="stable"
-        )
-        return np.split(order, np.cumsum(self.counts)[:-1])
+        # NumPy sorts integers of up to 16 bits by radix, in linear time.
+        smallest_type = np.min_scalar_type(len(self.classes))
+        order = np.argsort(self.codes.astype(smallest_type), kind="stable")
+        ends = np.cumsum(self.counts)
+        return np.split(order, ends[:-1])
 
     def parts(self, index: Array | None = None) -> list[slice]:
-        """Slices of all rows, or of some row indices, each of about `BLOCK_VALUES`
-        values.
+        """Slices of all rows, or of some row indices, of about `BLOCK_VALUES` values
+        each.
         """
-        return blocks(
-            len(self.X if index is None else index),
-            max(1, BLOCK_VALUES // self.X.shape[1]),
-        )
+        rows = self.X if index is None else index
+        rows_per_block = max(1, BLOCK_VALUES // self.X.shape[1])
+        return blocks(len(rows), rows_per_block)
 
     def class_means(self) -> Array:
         """The mean of each class, in float64.  # (C, l)"""
 
         def total(index: Array) -> Array:
-            rows_in_parts = (
-                self.X[index[part]].astype(np.float64) for part in self.parts(index)
-            )
+            sums = np.zeros(self.X.shape[1])
+            # Infinity and NaN are refused below, for all classes at once.
             with np.errstate(invalid="ignore", over="ignore"):
-                return np.asarray(
-                    sum(np.ones(len(rows)) @ rows for rows in rows_in_parts)
-                )
+                for part in self.parts(index):
+                    block = self.X[index[part]].astype(np.float64)
+                    # A product with ones is faster than a sum over the first axis.
+                    sums += np.ones(len(block)) @ block
+            return sums
 
         sums = np.stack(on_all_cores(total, self.by_class()))
         check_finite(self.call, "X", sums)
@@ -138,8 +164,10 @@ class RowsByClass:
         """
 
         def squares(part: slice) -> Array:
-            rows = transform(self.codes[part], self.X[part].astype(np.float64))
+            block = self.X[part].astype(np.float64)
+            rows = transform(self.codes[part], block)
             return np.einsum("ij,ij->i", rows, rows)
 
-        squared_lengths = np.concatenate(on_all_cores(squares, self.parts()))
+        parts = on_all_cores(squares, self.parts())
+        squared_lengths = np.concatenate(parts)
         return np.bincount(self.codes, squared_lengths) / self.counts

@@ -10,6 +10,7 @@ from imprint import datasets
 from imprint.cli import files, options, terminal
 from imprint.cli.commands.embed import embed_split
 from imprint.collapse import cdnv, nc1, nc2, vci
+from imprint.core.arrays import Array
 from imprint.imprinter.embedder import BackboneEmbedder
 
 MEANINGS = {
@@ -38,7 +39,10 @@ def command(
             network.backbone, True, network.device, network.threads
         )
         rows = embed_split(embedder, split, bars.embedding())
-    (n, d), X, y = rows.X.shape, rows.X, rows.y
+    X = rows.X
+    n, d = X.shape
+    # `datasets.load` refuses data without labels
+    y: Array = rows.y  # type: ignore[assignment]
     metrics: dict[str, float | None] = {"nc1": nc1(X, y), "cdnv": cdnv(X, y)}
     # with no more rows than columns it is always 0
     metrics["vci"] = vci(X, y) if n > d else None
