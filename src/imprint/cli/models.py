@@ -5,6 +5,7 @@ and the report on a model.
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import numpy as np
 
 from imprint import datasets
 from imprint.cli import files, terminal
-from imprint.cli.options import TagColumns
+from imprint.cli.options import TagColumns, UnlabelledColumns
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, expanded
 from imprint.core.label_sets import indicator
 from imprint.datasets import Split
-from imprint.datasets.split import NO_LABELS
+from imprint.datasets.folder import ARCHIVE
+from imprint.datasets.split import NO_LABELS, plain_labels
 from imprint.datasets.tables import load_table, table_suffix
+from imprint.datasets.tables.values import INTEGER
 from imprint.evaluation.evaluation import (
     Evaluation,
     describe_expected,
@@ -39,12 +42,13 @@ Result = Evaluation | TagEvaluation
 def read_inputs(
     arguments: Sequence[str],
     kind: Modality,
-    text_column: str | None = None,
+    table: UnlabelledColumns,
     texts: bool = False,
 ) -> Split:
     """The inputs of a model, without labels; with `texts` every argument is a text.
 
-    Otherwise an argument that exists as a file, or ends like one, is a file.
+    Otherwise an argument that exists as a file, or ends like one, is a file. A file
+    that does not exist is an unreadable input, unless there is nothing else.
     """
     if texts and not kind.typed:
         raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
@@ -53,13 +57,20 @@ def read_inputs(
         values += (
             _standard_input(kind)
             if word == STANDARD_INPUT
-            else [word if texts else _text_or_path(word, kind)]
+            else [word if texts else _text_or_path(word, kind, len(arguments) == 1)]
         )
     if not values:
         raise ParameterError("predict: standard input has no lines.")
     paths = [value for value in values if isinstance(value, Path)]
     if not kind.needs_backbone or (kind.typed and any(map(table_suffix, paths))):
-        return _load_rows(values, kind, text_column)
+        return _load_rows(values, kind, table)
+    is_archive = any(path.suffix.lower() == ARCHIVE for path in paths)
+    if is_archive and len(values) > 1:
+        raise ParameterError(
+            f"predict: give one {ARCHIVE} at a time, not {len(values)} arguments."
+        )
+    if is_archive:
+        return datasets.load_files(paths, kind.name)
     if not kind.typed and len(paths) == len(values):
         return datasets.load_files(paths, kind.name)
     items: list[Any] = []
@@ -101,7 +112,15 @@ def captions(split: Split, arguments: Sequence[str]) -> Sequence[str]:
     return [name.removeprefix(root) for name in split.names]
 
 
-def _load_rows(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
+def note_ignored(split: Split) -> None:
+    """Name the files that were left out because they are of another kind."""
+    if split.ignored:
+        terminal.note(f"Ignored {split.ignored_files}.")
+
+
+def _load_rows(
+    values: Sequence[Any], kind: Modality, table: UnlabelledColumns
+) -> Split:
     """All rows of one table, without their labels; they may belong to any split."""
     if len(values) > 1:
         raise ParameterError(
@@ -114,13 +133,14 @@ def _load_rows(values: Sequence[Any], kind: Modality, text_column: str | None) -
             " or a .npy file."
         )
     if table_suffix(path):
-        return load_table(path, None, labelled=False, text_column=text_column)
-    return datasets.load(path, labelled=False, text_column=text_column)
+        return load_table(path, None, labelled=False, **vars(table))
+    return datasets.load(path, labelled=False, **vars(table))
 
 
-def _text_or_path(word: str, kind: Modality) -> str | Path:
-    """An argument as a path; for a model of texts, as a text if there is no such
-    file.
+def _text_or_path(word: str, kind: Modality, is_only: bool) -> str | Path:
+    """An argument as a path; for a model of texts, as a text if there is no such file.
+
+    A missing file is refused if it `is_only` one, or a table; others are unreadable.
     """
     path = expanded(word)
     if not kind.typed:
@@ -128,6 +148,8 @@ def _text_or_path(word: str, kind: Modality) -> str | Path:
     if not word.strip():  # the path "" is the current folder
         return word
     exists = os.path.exists(path)  # False if it is longer than any file name
+    if not exists and not is_only and not table_suffix(path) and of_file(word):
+        return path
     if not exists and (table_suffix(path) or of_file(word)):
         raise FileError(
             f"There is no file {word}; to classify these words as a text, add --text."
@@ -166,9 +188,11 @@ def choose_backbone(model: Imprinter, kind: Modality) -> None:
         files.check_home()
 
 
-def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, bool]:
+def embed(
+    model: Imprinter, data: str, columns: TagColumns, label: str | None = None
+) -> tuple[Embedded, bool]:
     """The embeddings of labelled data, with progress, and whether the data have a test
-    part.
+    part. With a `label`, everything in the data is of that class.
 
     Prints a description of the data.
     """
@@ -176,9 +200,12 @@ def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, b
         nesting = model.embedder.nesting(
             model.classes_.tolist() if model.fitted else ()
         )
-        split = datasets.load(
-            data, "train", progress=bars.download, tree=nesting, **vars(columns)
-        )
+        if label is None:
+            split = datasets.load(
+                data, "train", progress=bars.download, tree=nesting, **vars(columns)
+            )
+        else:
+            split = _load_class(model, data, columns, label)
         choose_backbone(model, split.kind)
         backbone = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{backbone}.")
@@ -191,6 +218,25 @@ def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, b
     for line in rows.notices:
         terminal.note(line)
     return rows, has_test
+
+
+def _load_class(model: Imprinter, data: str, columns: TagColumns, label: str) -> Split:
+    """Inputs without labels, all as one class of a fitted model."""
+    integers = model.classes_.dtype.kind in "iu"
+    if not label.strip():
+        raise ParameterError("--as: give the name of a class.")
+    if integers and not INTEGER.fullmatch(label):
+        raise ParameterError(
+            f"--as {label}: the classes of this model are integers; give one."
+        )
+    path = expanded(data)
+    is_file = path.is_dir() or path.suffix.lower() == ARCHIVE or of_file(path)
+    if model.embedder.kind.needs_backbone and is_file:
+        split = datasets.load_files([data], model.embedder.kind.name)
+    else:
+        split = datasets.load(data, labelled=False, **vars(columns))
+    name = int(label) if integers else label
+    return replace(split, labels=plain_labels([name] * len(split)), classes=(name,))
 
 
 def evaluate(model: Imprinter, rows: LabelledRows) -> Result:

@@ -36,6 +36,11 @@ TREE = Option(
 TEXT_COLUMN = Option(
     None, metavar="NAME", help="The column of texts in a table. [default: text]"
 )
+ENCODING = Option(
+    None,
+    metavar="NAME",
+    help="The encoding of a table of text, such as latin-1. [default: utf-8]",
+)
 BACKBONE = Option(
     None,
     "--backbone",
@@ -72,8 +77,16 @@ def output(help: str, default: Any = ...) -> Any:
 
 
 @dataclass
+class UnlabelledColumns:
+    """Where the texts of a table without labels are, and how they are encoded."""
+
+    text_column: str | None = TEXT_COLUMN
+    encoding: str | None = ENCODING
+
+
+@dataclass
 class DataColumns:
-    """Where the labels and the texts of data are."""
+    """Where the labels and the texts of data are, and how these are encoded."""
 
     labels: Path | None = Option(
         None, metavar="FILE", help="One label per row, for a .npy file of embeddings."
@@ -82,6 +95,7 @@ class DataColumns:
         None, metavar="NAME", help="The column of labels in a table. [default: label]"
     )
     text_column: str | None = TEXT_COLUMN
+    encoding: str | None = ENCODING
 
 
 @dataclass

@@ -51,13 +51,14 @@ def names() -> list[str]:
 
 
 class TableOptions(TypedDict, total=False):
-    """How a table is read: its columns of labels and of texts, and the separator of
-    several labels in a cell.
+    """How a table is read: its columns of labels and of texts, the separator of several
+    labels in a cell, and the encoding of a text file.
     """
 
     label_column: str | None
     text_column: str | None
     separator: str | None
+    encoding: str | None
 
 
 def load(
@@ -91,9 +92,11 @@ def load(
 
     The modality follows from the data: see `modality`, `found` and `parts` of the
     split. `labelled=False` ignores labels. The options of a table, all None by default,
-    are `label_column`, `text_column` and `separator`. A name takes precedence over a
-    path: write `./mnist` for a folder of that name. Public data sets are downloaded
-    once, into `data` in `IMPRINT_HOME`; `progress` is called for every block.
+    are `label_column`, `text_column`, `separator` and `encoding`; None is UTF-8. The
+    columns `label`, `labels`, `category`, `target` and `y` are labels by their names,
+    in upper or lower case. A name takes precedence over a path: write `./mnist` for a
+    folder of that name. Public data sets are downloaded once, into `data` in
+    `IMPRINT_HOME`; `progress` is called for every block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
@@ -119,15 +122,15 @@ def load(
     is_table = not is_named and bool(
         table_in(path, "train") if path.is_dir() else table_suffix(path)
     )
-    for name in ("label_column", "text_column"):
+    for name in ("label_column", "text_column", "encoding"):
         if (
             (column := table.get(name)) is not None
             and not is_table
             and (suffix, name) != (".npy", "label_column")
         ):
             raise ParameterError(
-                f"load({os.fspath(data)!r}, {name}={column!r}): columns go with a"
-                " table."
+                f"load({os.fspath(data)!r}, {name}={column!r}):"
+                f" {'encodings' if name == 'encoding' else 'columns'} go with a table."
             )
     if is_named:
         named = replace(

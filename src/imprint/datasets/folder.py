@@ -22,6 +22,7 @@ from imprint.modalities import Modality, modality, of_file
 TEST_FOLDERS = ("test", "val", "validation")
 # the sub-folder that is not a class but holds inputs to label; see `imprint suggest`
 UNLABELLED = "unlabelled"
+ARCHIVE = ".zip"
 MAX_NAMES = 20  # files that one message names
 # folder names such as 2023-05-01, which divide a class rather than name one
 NO_LETTERS = re.compile(r"[\W\d_]+")
@@ -68,10 +69,16 @@ def load_folder(
 
 
 def load_zip(
-    path: Path, split: str, *, labelled: bool = True, tree: Nesting = None
+    path: Path,
+    split: str,
+    *,
+    labelled: bool = True,
+    tree: Nesting = None,
+    kind: str | None = None,
 ) -> Split:
     """One split of a `.zip` of folders, laid out as `load_folder` expects; a single
-    folder around them is skipped.
+    folder around them is skipped. The inputs of the modality `kind` are read, by
+    default those that there are.
     """
     archive, members = open_zip(path)
     archive.close()
@@ -93,22 +100,32 @@ def load_zip(
             path, map("/".join, below), folders, partial(ZipInputs, path, prefix)
         )
 
-    return _load(list_part, split, path.name, labelled, tree)
+    return _load(list_part, split, path.name, labelled, tree, kind)
 
 
 def load_files(
     paths: Iterable[str | os.PathLike[str]], kind: str | None = None
 ) -> Split:
-    """Files given one by one, without labels; a folder stands for everything below it.
+    """Files given one by one, without labels; a folder stands for everything below it,
+    and so does a `.zip` file on its own.
 
     They are read as the modality `kind`, by default that of their suffixes, or else as
-    pictures. A missing file is refused. A file that cannot be read raises
-    `UnreadableInput` when it is used.
+    pictures. A file that cannot be read raises `UnreadableInput` when it is used. If
+    no path leads to anything, the first is refused.
     """
+    arguments = list(paths)
     names: list[str] = []
+    missing: list[str] = []
     ignored: Counter[str] = Counter()
-    for argument in paths:
+    for argument in arguments:
         path = expanded(argument)
+        if path.suffix.lower() == ARCHIVE and path.is_file():
+            if len(arguments) > 1:
+                raise FileError(
+                    f"{path}: give one {ARCHIVE} at a time, not {len(arguments)}"
+                    " arguments."
+                )
+            return load_zip(path, "train", labelled=False, kind=kind)
         if path.is_dir():
             files = list(_files(path))
             folder_kind = _modality(path, files, kind)
@@ -120,17 +137,23 @@ def load_files(
             ignored.update(
                 _count_suffixes(name for name in files if of_file(name) != folder_kind)
             )
-        elif not os.path.lexists(path):
-            raise FileError(f"There is no file or folder {os.fspath(argument)}.")
         else:
             names.append(str(path))
+            if not os.path.lexists(path):
+                missing.append(str(path))
+    if not names:
+        raise FileError("No files are given.")
+    if len(missing) == len(names):
+        raise FileError(f"There is no file or folder {os.fspath(arguments[0])}.")
     kinds = (
         {kind}
         if kind
-        else {(of_file(name) or modality("image")).name for name in names}
+        else {
+            (of_file(name) or modality("image")).name
+            for name in names
+            if name not in missing
+        }
     )
-    if not names:
-        raise FileError("No files are given.")
     if len(kinds) != 1:
         raise FileError(
             f"{' and '.join(modality(k).plural for k in sorted(kinds))} cannot be read"
@@ -147,6 +170,7 @@ def _load(
     origin: str,
     labelled: bool,
     tree: Nesting = None,
+    requested: str | None = None,
 ) -> Split:
     """The files of one modality. Other files, files outside any class, and empty
     folders are left out and reported.
@@ -172,7 +196,7 @@ def _load(
         if not (labelled and name.startswith(f"{UNLABELLED}/"))
     ]
     in_classes = [name for name in files if "/" in name or not labelled]
-    kind = _modality(listing.path, in_classes)
+    kind = _modality(listing.path, in_classes, requested)
     names = tuple(name for name in in_classes if of_file(name) == kind)
     labels, omissions = folder_labels(names, tree) if labelled else ([], ())
     if stray := [

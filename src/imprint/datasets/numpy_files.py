@@ -23,6 +23,7 @@ from imprint.core.arrays import Array
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.files.unpacking import check_unpacked, unpacked_limit
 from imprint.core.label_sets import read_tags
+from imprint.datasets.columns import find_label_column
 from imprint.datasets.split import (
     NO_LABELS,
     SPLITS,
@@ -32,7 +33,6 @@ from imprint.datasets.split import (
     plain_labels,
 )
 from imprint.datasets.tables import first_row, read_batches, table_suffix
-from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import quote_names, to_label_array
 from imprint.modalities.embedding import matrix
 
@@ -114,7 +114,7 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
         names = (
             [column]
             if column
-            else [c for c in LABEL_COLUMNS if c in columns]
+            else [c for c in [find_label_column(columns)] if c is not None]
             or columns[: len(columns) == 1]
         )
         if not names or names[0] not in columns:

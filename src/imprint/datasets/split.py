@@ -109,14 +109,19 @@ class Split:
             size += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
         if not self.kind.needs_backbone:
             size += f", {len(self.inputs[0]):,} wide"
-        ignored = ", ".join(
-            f"{n:,} {suffix or 'without suffix'}"
-            for suffix, n in sorted(self.ignored.items())
-        )
+        ignored = self.ignored_files
         return (
             size
             + (f" ({self.origin})" if self.origin else "")
             + (f"; ignored: {ignored}" if ignored else "")
+        )
+
+    @property
+    def ignored_files(self) -> str:
+        """The files of another kind, such as `1 .jp2, 2 .nef`; empty without any."""
+        return ", ".join(
+            f"{n:,} {suffix or 'without suffix'}"
+            for suffix, n in sorted(self.ignored.items())
         )
 
     @property

@@ -34,16 +34,21 @@ from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.labels import as_labels, check_kinds, distinct
 from imprint.core.tree import LabelTree
+from imprint.core.weights import check_range
 from imprint.head import Head
 from imprint.method import FAMILIES, Method
 from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
-MAX_WEIGHT = 1e9
-# with 1e-50, `kernel` predicts digits at chance: the noise of a proxy is noise / weight
-MIN_WEIGHT = 1e-30
 # the errors by which scikit-learn refuses inputs
 INPUT_ERRORS = (ValueError, TypeError)
+INPUT_HINTS = {  # by a part of their sentences
+    "Expected 2D array": ("; Reshape your data with X.reshape(1, -1) if it is one row"),
+    "setting an array element with a sequence": (
+        "; if a column of a table holds rows, give it alone, as"
+        " np.stack(df['embedding'])"
+    ),
+}
 
 
 @contextmanager
@@ -55,11 +60,8 @@ def naming(
         yield
     except kinds as e:
         first = first_line(e)
-        hint = (
-            "; Reshape your data with X.reshape(1, -1) if it is one row"
-            if "Expected 2D array" in first
-            else ""
-        )
+        hints = [hint for problem, hint in INPUT_HINTS.items() if problem in first]
+        hint = hints[0] if hints else ""
         kind = KindError if isinstance(e, TypeError) else ParameterError
         raise kind(f"{call}: {first}{hint}.") from None
 
@@ -81,11 +83,12 @@ class Columns(BaseEstimator):  # type: ignore[misc]
         with naming(call, INPUT_ERRORS):
             if on_gpu(X):
                 return self._read_tensor(X, width, dtype)
+            rows = _stacked(to_numpy(X))
             # numbers that are too large for the type become infinite and are refused
             with np.errstate(over="ignore"):
                 return np.asarray(
                     validate_data(
-                        self, to_numpy(X), reset=width is None, dtype=dtype, order="C"
+                        self, rows, reset=width is None, dtype=dtype, order="C"
                     )
                 )
 
@@ -111,6 +114,21 @@ class Columns(BaseEstimator):  # type: ignore[misc]
             )
         self.n_features_in_ = X.shape[1]
         return X
+
+
+def _stacked(X: Any) -> Any:
+    """A sequence of rows, such as a column of a table whose cells are embeddings, as a
+    matrix; anything else unchanged.
+    """
+    if not isinstance(X, list) and len(getattr(X, "shape", ())) != 1:
+        return X
+    cells = X if isinstance(X, list) else np.asarray(X).tolist()
+    if not cells or not all(isinstance(cell, np.ndarray | list) for cell in cells):
+        return X
+    try:
+        return np.stack([np.asarray(cell) for cell in cells])
+    except ValueError:
+        raise ParameterError("X must hold rows of one width.") from None
 
 
 Columns.__name__ = "ImprintClassifier"  # the name in scikit-learn's errors
@@ -340,13 +358,7 @@ def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | No
         to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True
     )
     weight = weight * _class_factors(y, class_weight)
-    in_range = (weight >= MIN_WEIGHT) & (weight <= MAX_WEIGHT)
-    if not weight.any() or not (in_range | (weight == 0)).all():
-        raise ParameterError(
-            f"the weights of rows must be 0, or {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, and"
-            " one must be positive."
-        )
-    return np.asarray(weight)
+    return check_range(np.asarray(weight))
 
 
 def _class_factors(y: Array, class_weight: Any) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.label_sets import single_labels
+from imprint.core.weights import read_weights
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import Nesting
@@ -185,6 +186,7 @@ class BackboneEmbedder:
         labels: Any = None,
         progress: Report | None = None,
         classes: Iterable[Any] = (),
+        sample_weight: Any = None,
     ) -> Embedded:
         """The embeddings of labelled data; see `Imprinter.embed`. A pair (items,
         labels) may be one argument.
@@ -202,7 +204,12 @@ class BackboneEmbedder:
             raise ParameterError(
                 "fit(data): there are no labels; give them: fit(items, labels)."
             )
+        weight = None
+        if sample_weight is not None:
+            weight = read_weights("fit", sample_weight, len(split))
         rows = self._rows(split, progress)
+        if weight is not None:
+            rows = rows._replace(weight=weight[rows.readable])
         if missing := set(() if split.tags else split.classes).difference(rows.labels):
             label = min(missing)
             if all(skipped.reason == BLANK_REASON for skipped in rows.skipped):
@@ -335,7 +342,7 @@ class ClassNames:
         names = self.rows(rows.labels, embedder.backbone)
         if self.use or len(names.X) < 2:
             return names if self.use else None
-        head = empty.learn(rows.X, np.asarray(rows.y))
+        head = empty.learn(rows.X, np.asarray(rows.y), rows.weight)
         scores = np.asarray(head.scores(names.X.astype(rows.X.dtype, copy=False)))
         scores = scores[:, np.searchsorted(head.classes, np.asarray(names.y))]
         ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
@@ -353,4 +360,7 @@ def append_names(rows: Embedded, names: Embedded) -> Embedded:
     )
     X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
     y = np.concatenate([np.asarray(rows.y), name_labels])
-    return rows._replace(X=X, names=[*rows.names, *names.names], y=y)
+    weight = rows.weight
+    if weight is not None:
+        weight = np.concatenate([weight, np.ones(len(name_labels))])
+    return rows._replace(X=X, names=[*rows.names, *names.names], y=y, weight=weight)

@@ -6,6 +6,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +21,19 @@ from imprint.core.errors import (
 )
 from imprint.core.label_sets import read_tags
 from imprint.datasets import Split
+from imprint.datasets.columns import (
+    NAME_COLUMNS,
+    PATH_COLUMNS,
+    find_column,
+    find_label_column,
+    normalised,
+)
 from imprint.datasets.split import NO_LABELS, Inputs, classes_of, plain_labels
 from imprint.embeddings import Skipped
 from imprint.modalities import Modality, family, modality, of_file, read_file
 from imprint.modalities.embedding import matrix
 
 BLANK_REASON = "the text is empty"  # why a blank text is skipped
-LABEL_COLUMNS = ("label", "labels", "category", "target", "y")
 INPUT_COLUMNS = {
     "text": "text",
     "image": "image",
@@ -70,6 +77,7 @@ class Embedded(NamedTuple):
     # all labels, where `y` holds label sets (see `core.label_sets`)
     tags: tuple[Any, ...] | None = None
     folders: bool = False  # whether the labels are names of folders
+    weight: Array | None = None  # (n,) of labelled inputs; None: all count alike
 
     @property
     def readable(self) -> Array:
@@ -190,22 +198,49 @@ def _table_inputs(
         if isinstance(table, Mapping)
         else getattr(table, "column_names", None) or table.columns
     )
-    if labels is None and (
-        column := next((name for name in LABEL_COLUMNS if name in names), None)
-    ):
+    column = find_label_column(names)
+    if labels is None and column is not None:
         labels = table[column]
         names.remove(column)
-    if column := next((name for name in INPUT_COLUMNS if name in names), None):
-        return table[column], labels, kind or modality(INPUT_COLUMNS[column])
-    columns = [np.asarray(_column(table[name])) for name in names]
-    if not columns or any(column.dtype.kind not in "fiu" for column in columns):
-        expected, present = ", ".join(INPUT_COLUMNS), ", ".join(map(str, names))
+    column = find_column(list(INPUT_COLUMNS), names)
+    if column is not None:
+        kind = kind or modality(INPUT_COLUMNS[normalised(column)])
+        return table[column], labels, kind
+    numbers = [name for name in names if normalised(name) not in NAME_COLUMNS]
+    columns = [np.asarray(_column(table[name])) for name in numbers]
+    has_numbers = bool(columns) and all(c.dtype.kind in "fiu" for c in columns)
+    column = find_column(PATH_COLUMNS, names)
+    if column is not None:
+        paths = _paths_in_column(table[column], kind, has_numbers)
+        if paths is not None:
+            return paths, labels, kind or of_file(paths[0]) or modality("image")
+    if not has_numbers:
+        expected = ", ".join(INPUT_COLUMNS)
+        present = ", ".join(map(str, names))
         raise ParameterError(
             f"The table has neither a column {expected} nor only numbers; it has:"
             f" {present}."
         )
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")
+
+
+def _paths_in_column(
+    cells: Any, kind: Modality | None, has_numbers: bool
+) -> list[Path] | None:
+    """The paths of the inputs; None if they are only the names of rows of numbers."""
+    values = list(_column(cells))
+    if not values or not all(isinstance(cell, str | os.PathLike) for cell in values):
+        return None
+    if has_numbers and kind is not None:
+        return list(map(Path, values)) if kind.needs_backbone else None
+    if has_numbers and of_file(values[0]) is not None:
+        raise ParameterError(
+            f"The table has both paths, such as {os.fspath(values[0])!r}, and numbers;"
+            " leave one out, or name the backbone that reads the files:"
+            " Imprinter(backbone=...)."
+        )
+    return None if has_numbers else list(map(Path, values))
 
 
 def _column(values: Any) -> Any:

@@ -15,6 +15,7 @@ from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
+from imprint.core.weights import read_weights
 from imprint.head import Decider, Head
 from imprint.imprinter.embedder import (
     NO_BACKBONE,
@@ -143,6 +144,7 @@ class Imprinter(Predictor):
         self,
         data: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         progress: Report | None = None,
         classes: Sequence[Any] = (),
@@ -154,19 +156,31 @@ class Imprinter(Predictor):
         `Split`, or a table with a column of labels: a data frame of pandas or polars,
         an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`,
         it is a list or column of inputs: paths, bytes, Pillow images, uint8 arrays,
-        float32 samples, texts, or a matrix. Folders below one of `classes`, those of a
-        fitted model, belong to that class.
+        float32 samples, texts, or a matrix. `sample_weight` holds one number per
+        input: 2 counts as two equal inputs, 0 leaves an input out. Folders below one of
+        `classes`, those of a fitted model, belong to that class.
         """
         if isinstance(data, Embedded):
-            return data
-        rows = self.embedder.embed_labelled(data, y, progress, classes)
+            if sample_weight is None:
+                return data
+            weight = read_weights("fit", sample_weight, len(data.X))
+            return data._replace(weight=weight)
+        rows = self.embedder.embed_labelled(data, y, progress, classes, sample_weight)
         for sentence in rows.notices:
             warnings.warn(sentence, DataWarning, stacklevel=3)
         return rows
 
-    def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
+    def fit(
+        self,
+        data: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: Report | None = None,
+    ) -> Self:
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
-        rows, method = self.embed(data, y, progress=progress), self._method
+        rows = self.embed(data, y, sample_weight, progress=progress)
+        method = self._method
         if rows.tags is not None:
             if self._strategy is not None:
                 rule = (
@@ -226,14 +240,20 @@ class Imprinter(Predictor):
         self._state = state
         return self
 
-    def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
+    def add(
+        self,
+        data: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: Report | None = None,
+    ) -> Self:
         """Imprint new classes, and more items of known ones; the other classes do not
         change.
         """
         state = self.state  # raises before any work if the model is not fitted
-        rows = self.embed(
-            data, y, progress=progress, classes=state.head.classes.tolist()
-        )
+        classes = state.head.classes.tolist()
+        rows = self.embed(data, y, sample_weight, progress=progress, classes=classes)
         new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
             rows = append_names(rows, self._names.rows(sorted(new), self.backbone))

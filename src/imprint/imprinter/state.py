@@ -106,8 +106,9 @@ class ImprinterState(NamedTuple):
             check_kinds("add(data): the data have", rows.labels, head.labels)
         if rows.tags is None and head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+        rows = _with_positive_weights(rows)
         head = head.learn(
-            rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y)
+            rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y), rows.weight
         )
         return self._replace(
             head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows)
@@ -219,6 +220,21 @@ class ImprinterState(NamedTuple):
                 document.get("names") is True,
                 read_class_weight(document.get("class_weight"), source),
             )
+
+
+def _with_positive_weights(rows: Embedded) -> Embedded:
+    """The rows without those of weight 0; equal weights of 1 are as none."""
+    weight = rows.weight
+    if weight is None:
+        return rows
+    positive = np.flatnonzero(weight)
+    weight = weight[positive]
+    return rows._replace(
+        X=rows.X[positive],
+        names=[rows.names[i] for i in positive.tolist()],
+        y=np.asarray(rows.y)[positive],
+        weight=None if (weight == 1).all() else weight,
+    )
 
 
 def method_parts(

@@ -14,6 +14,7 @@ from pyarrow import feather
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.datasets import load
 from imprint.datasets.tables import formats, layout, read_rows
+from imprint.imprinter.items import split_of_values
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
 Y = [2, 0, 1, 1, 2, 0, 0]
@@ -227,8 +228,8 @@ WRONG = [
     ),
     (
         "a.csv",
-        "x0,x1,Label\n1,2,a\n",
-        r"no column 'label'\. Did you mean 'Label'\? It has: 'x0', 'x1', 'Label'\.$",
+        "x0,x1,Lable\n1,2,a\n",
+        r"no column 'label'\. Did you mean 'Lable'\? It has: 'x0', 'x1', 'Lable'\.$",
     ),
     (
         "a.csv",
@@ -418,11 +419,12 @@ def test_other_encodings_are_refused_with_the_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("text,label\nhello,x\nGrüße,x\n".encode("latin-1"))
     with pytest.raises(
-        FileError, match=r"line 3: not UTF-8 \(byte 0xfc\); save it as UTF-8\.$"
+        FileError,
+        match=r"line 3: not UTF-8 \(byte 0xfc\); .*name its encoding.*encoding='latin-1'\.$",
     ):
         load(path)
     path.write_bytes("text,label\nhello,x\n".encode("utf-16"))
-    with pytest.raises(FileError, match=r"is in UTF-16: save it as UTF-8\.$"):
+    with pytest.raises(FileError, match=r"is in UTF-16; .*encoding='utf-16'\.$"):
         load(path)
     path.write_bytes("x0,label\n1,ü\n".encode("latin-1"))
     with pytest.raises(FileError, match=r"line 2: not UTF-8"):
@@ -648,3 +650,73 @@ def test_columns_of_data_that_are_not_a_table_are_refused(column, tmp_path):
             load(data, **{column: "kind"})
     with pytest.raises(FileError, match="There is no file or folder"):
         load(tmp_path / "misspelt.csv", **{column: "kind"})
+
+
+@pytest.mark.parametrize("header", ["Text,Label", " text ,LABELS", "TEXT,Target"])
+def test_headers_are_recognised_in_any_case(header, tmp_path):
+    (tmp_path / "a.csv").write_text(f"{header}\nhello,x\nbye,y\n")
+    split = load(tmp_path / "a.csv")
+    assert (list(split.inputs), split.labels.tolist()) == (["hello", "bye"], ["x", "y"])
+    # the exact name comes first
+    (tmp_path / "b.csv").write_text(f"{header},label\nhello,x,1\nbye,y,2\n")
+    assert load(tmp_path / "b.csv").labels.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("column", ["label", "labels", "category", "target", "y"])
+def test_files_and_python_tables_have_the_same_label_columns(column, tmp_path):
+    table = {"text": ["hello", "bye"], column: ["a", "b"]}
+    rows = zip(table["text"], table[column])
+    (tmp_path / "a.csv").write_text(text([table, *rows]))
+    assert load(tmp_path / "a.csv").labels.tolist() == ["a", "b"]
+    assert split_of_values(table).labels.tolist() == ["a", "b"]
+
+
+def test_x_and_y_of_unlabelled_rows_are_coordinates(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    assert load(tmp_path / "a.csv", labelled=False).inputs.tolist() == [[1, 2], [3, 4]]
+    assert load(tmp_path / "a.csv").labels.tolist() == [2, 4]
+    (tmp_path / "b.csv").write_text("feature,y\n1,2\n3,4\n")
+    assert load(tmp_path / "b.csv", labelled=False).inputs.tolist() == [[1], [3]]
+
+
+def test_csv_may_be_separated_by_tabs(tmp_path):
+    (tmp_path / "a.csv").write_text('text\tlabel\nhello, you; there\tx\n"a\tb"\ty\n')
+    split = load(tmp_path / "a.csv")
+    assert list(split.inputs) == ["hello, you; there", "a\tb"]
+    # a separator within quotation marks is a part of the name
+    (tmp_path / "b.csv").write_text('"a\tb",label\n1,x\n2,y\n')
+    assert load(tmp_path / "b.csv").inputs.tolist() == [[1], [2]]
+    (tmp_path / "c.csv").write_text('"a,b";label\n1;x\n2;y\n')
+    assert load(tmp_path / "c.csv").inputs.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.json"])
+def test_a_stated_encoding(encoding, name, tmp_path):
+    content = {
+        "a.csv": "text,label\nGrüße,schön\nhello,x\n",
+        "a.jsonl": '{"text": "Grüße", "label": "schön"}\n{"text": "hello", "label": "x"}\n',
+        "a.json": '{"text": ["Grüße", "hello"], "label": ["schön", "x"]}',
+    }[name.removesuffix(".gz")].encode(encoding)
+    (tmp_path / name).write_bytes(
+        gzip.compress(content) if name.endswith(".gz") else content
+    )
+    split = load(tmp_path / name, encoding=encoding)
+    assert list(split.inputs) == ["Grüße", "hello"]
+    assert split.labels.tolist() == ["schön", "x"]
+
+
+def test_wrong_encodings_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("text,label\nhello,x\nGrüße,x\n".encode())
+    with pytest.raises(FileError, match=r"a\.csv, line 3: not ascii \(byte 0xc3\)"):
+        load(tmp_path / "a.csv", encoding="ascii")
+    for unusable in ("klingon", "rot13", "base64"):
+        with pytest.raises(
+            ParameterError, match=rf"encoding='{unusable}'\): there is no"
+        ):
+            load(tmp_path / "a.csv", encoding=unusable)
+    parquet(tmp_path / "a.parquet", **COLUMNS)
+    with pytest.raises(ParameterError, match="encodings go with"):
+        load(tmp_path / "a.parquet", encoding="latin-1")
+    with pytest.raises(ParameterError, match="encodings go with"):
+        load("digits", encoding="latin-1")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from imprint import Imprinter
+from imprint import ImprintClassifier, Imprinter
 from imprint.core.component import Component
 from imprint.core.errors import (
     DataWarning,
@@ -353,3 +353,120 @@ def test_equal_rows_with_different_labels_are_pairs():
 def test_rows_are_equal_up_to_rounding_at_any_scale(scale):
     X = scale * np.array([[1.0, 2], [3, 4], [1 + 1e-6, 2], [1.01, 2]])
     assert conflicts(X, np.array(["a", "b", "b", "b"])) == [(0, 2)]
+
+
+@pytest.mark.parametrize("column", ["path", "file", "FileName"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_a_column_of_paths(column, make, tmp_path, pictures):
+    paths = [str(path) for path in files(tmp_path)]
+    model = Imprinter("raw", recipe="janson2022").fit(
+        make({column: paths, "Label": LABELS})
+    )
+    np.testing.assert_array_equal(
+        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+    )
+    assert model.predict(make({column: paths})).tolist() == LABELS
+
+
+def test_a_column_of_paths_next_to_numbers(tmp_path, pictures, embeddings):
+    paths = [str(path) for path in files(tmp_path)]
+    table = pd.DataFrame({"path": paths, "width": 14.0, "height": 10.0})
+    assert pictures.predict(table).tolist() == LABELS
+    with pytest.raises(ParameterError, match=r"both paths, .* and numbers; leave one"):
+        Imprinter().fit(table, LABELS)
+    columns = {f"x{j}": X[:, j] for j in range(5)}
+    named = pd.DataFrame({"path": [f"{i}.png" for i in range(12)], **columns})
+    assert embeddings.predict(named).tolist() == embeddings.predict(X).tolist()
+    numbered = pd.DataFrame({"id": range(12), **columns})
+    assert embeddings.predict(numbered).tolist() == embeddings.predict(X).tolist()
+
+
+def test_texts_in_files_by_a_column_of_paths(tmp_path):
+    for i, text in enumerate(TEXTS):
+        (tmp_path / f"{i}.txt").write_text(text)
+    table = pd.DataFrame(
+        {"file": [str(tmp_path / f"{i}.txt") for i in range(8)], "topic": TOPICS}
+    )
+    model = Imprinter().fit(table[["file"]], table["topic"])
+    assert model.predict(["my card was lost."]).tolist() == ["card"]
+
+
+@pytest.mark.parametrize("make", [pd.Series, pl.Series, list])
+def test_a_column_whose_cells_are_embeddings(make, embeddings):
+    cells = make([row.astype(np.float32) for row in X])
+    model = Imprinter().fit(cells, Y)
+    assert model.predict(cells).tolist() == embeddings.predict(X).tolist()
+    frame = {"embedding": [row.tolist() for row in X], "label": Y}
+    for table in (pd.DataFrame(frame), pl.DataFrame(frame), pa.table(frame)):
+        assert Imprinter().fit(table).predict(X).tolist() == model.predict(X).tolist()
+    classifier = ImprintClassifier().fit(cells, Y)
+    assert classifier.predict(cells).tolist() == embeddings.predict(X).tolist()
+    assert classifier.n_features_in_ == 5
+    with pytest.raises(ParameterError, match=r"fit.*rows of one width"):
+        ImprintClassifier().fit(make([X[0], X[1, :3]]), ["a", "b"])
+
+
+def test_a_table_with_a_column_of_embeddings_is_refused_with_the_remedy():
+    frame = pd.DataFrame({"embedding": list(X)})
+    with pytest.raises(ParameterError, match=r"np\.stack\(df\['embedding'\]\)"):
+        ImprintClassifier().fit(frame, Y)
+
+
+def test_weights_of_inputs(embeddings):
+    twice = np.where(np.arange(12) % 3 == 0, 2, 1)
+    repeated = Imprinter().fit(np.repeat(X, twice, axis=0), np.repeat(Y, twice))
+    weighted = Imprinter().fit(X, Y, sample_weight=twice)
+    np.testing.assert_allclose(
+        weighted.classifier.decision_function(X),
+        repeated.classifier.decision_function(X),
+        rtol=1e-6,
+        atol=1e-9,
+    )
+    classifier = ImprintClassifier(calibrate=True).fit(X, Y, sample_weight=twice)
+    np.testing.assert_array_equal(
+        weighted.classifier.decision_function(X), classifier.decision_function(X)
+    )
+    first = np.arange(12) % 2 == 0
+    model = Imprinter().fit(X[first], np.array(Y)[first], sample_weight=twice[first])
+    model.add(X[~first], np.array(Y)[~first], sample_weight=twice[~first])
+    assert model.predict(X).tolist() == Y
+
+
+def test_inputs_of_weight_zero_are_left_out(tmp_path, pictures):
+    odd = np.full((10, 14, 3), 120, np.uint8)
+    model = Imprinter("raw", recipe="janson2022")
+    model.fit([*ARRAYS, odd], [*LABELS, "light"], sample_weight=[1] * 8 + [0])
+    np.testing.assert_array_equal(
+        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+    )
+    assert "picture 9" not in str(model.state.exemplars)
+
+
+def test_weights_belong_to_inputs_also_where_some_are_left_out():
+    texts = ["", *TEXTS]
+    weights = [7, *range(1, 9)]
+    with pytest.warns(DataWarning, match="Left out 1 blank text"):
+        model = Imprinter(names=False).fit(
+            texts, ["card", *TOPICS], sample_weight=weights
+        )
+    alone = Imprinter(names=False).fit(TEXTS, TOPICS, sample_weight=weights[1:])
+    np.testing.assert_array_equal(
+        model.classifier.proxies_.mass, alone.classifier.proxies_.mass
+    )
+    assert model.classifier.proxies_.mass.sum() == 36
+
+
+@pytest.mark.parametrize(
+    ("weight", "rule"),
+    [
+        ([1.0] * 11, "11 weights and 12 inputs"),
+        ([[1.0]] * 12, "one number per input"),
+        (["a"] * 12, "one number per input"),
+        ([-1.0] * 12, "must be 0, or"),
+        ([np.nan] * 12, "must be 0, or"),
+        ([0.0] * 12, "must be 0, or"),
+    ],
+)
+def test_unusable_weights_are_refused(weight, rule):
+    with pytest.raises(ParameterError, match=rf"sample_weight.*{rule}"):
+        Imprinter().fit(X, Y, sample_weight=weight)

@@ -7,7 +7,12 @@ model has both changes.
 
 from pathlib import Path
 
-from imprint.cli import models, options, terminal
+from typer import Option
+
+from imprint.cli import files, models, options, terminal
+from imprint.core.errors import FileError
+from imprint.core.files.atomic import expanded
+from imprint.datasets.tables import table_in
 from imprint.imprinter import Imprinter
 
 
@@ -15,11 +20,20 @@ def command(
     file: Path = options.MODEL,
     data: str = options.DATA,
     *,
+    label: str | None = Option(
+        None,
+        "--as",
+        metavar="CLASS",
+        help="The class of everything in DATA, such as a folder of one class.",
+    ),
     columns: options.TagColumns,
     network: options.NetworkOfModel,
     json: bool = options.JSON,
 ) -> int:
-    rows, _ = models.embed(Imprinter.load(file, **vars(network)), data, columns)
+    if label is None:
+        _check_folder(file, data)
+    model = Imprinter.load(file, **vars(network))
+    rows, _ = models.embed(model, data, columns, label)
     with Imprinter.change(file, **vars(network)) as model:
         copies = model.state.count_known(rows)
         model.add(rows)
@@ -27,3 +41,16 @@ def command(
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
     models.report(model, file, json, rows)
     return terminal.report_skipped(rows.skipped)
+
+
+def _check_folder(file: Path, data: str) -> None:
+    """Refuse a folder without sub-folders, and offer to add it as one class."""
+    folder = expanded(data)
+    if not folder.is_dir() or table_in(folder, "train") is not None:
+        return
+    if not any(entry.is_dir() for entry in folder.iterdir()):
+        command = files.quoted("imprint", "add", file, data, "--as", folder.name)
+        raise FileError(
+            f"{data} has no sub-folders; make one per class, or add everything in it as"
+            f" one class: {command}."
+        )

@@ -18,6 +18,7 @@ from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.files.atomic import expanded
 from imprint.core.files.copies import copy_files
+from imprint.datasets.files import ZipInputs
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
@@ -44,9 +45,10 @@ def command(
     arguments: list[str] = Argument(
         metavar="INPUT",
         help=(
-            "Files or folders of pictures or sounds; texts, or a table of texts; a"
-            " table of embeddings; or - for standard input: one text or path per line,"
-            " or a picture. A name that exists or has a known suffix is a file."
+            "Files, folders or a .zip of pictures or sounds; texts, or a table of"
+            " texts; a table of embeddings; or - for standard input: one text or path"
+            " per line, or a picture. A name that exists or has a known suffix is a"
+            " file."
         ),
     ),
     unknown: float | None = Option(
@@ -90,9 +92,9 @@ def command(
     text: bool = Option(
         False, "--text", help="Every INPUT is a text, even if it looks like a file."
     ),
-    text_column: str | None = options.TEXT_COLUMN,
-    json: bool = options.JSON,
     *,
+    table: options.UnlabelledColumns,
+    json: bool = options.JSON,
     network: options.NetworkOfModel,
 ) -> int:
     if csv and not text:
@@ -112,7 +114,12 @@ def command(
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
-        split = models.read_inputs(arguments, kind, text_column, text)
+        split = models.read_inputs(arguments, kind, table, text)
+        models.note_ignored(split)
+        if sort_into is not None and isinstance(split.inputs, ZipInputs):
+            raise ParameterError(
+                "--sort-into: the inputs of a .zip are not files; unpack it first."
+            )
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
@@ -130,7 +137,7 @@ def command(
     elif csv and not text and table_suffix(arguments[0]):
         _write_csv(
             answers,
-            [row for _, row in read_rows(expanded(arguments[0]))],
+            [row for _, row in read_rows(expanded(arguments[0]), table.encoding)],
             readable,
         )
     elif csv:

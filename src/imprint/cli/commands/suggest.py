@@ -55,8 +55,8 @@ def command(
         False, "--csv", help="CSV on standard output, for spreadsheets."
     ),
     json: bool = options.JSON,
-    text_column: str | None = options.TEXT_COLUMN,
     *,
+    table: options.UnlabelledColumns,
     network: options.CachedNetwork,
 ) -> int:
     if csv:
@@ -71,7 +71,7 @@ def command(
     model = (
         Imprinter.load(file, **vars(network)) if file else Imprinter(**vars(network))
     )
-    pool, embedded = _embed(model, path, text_column)
+    pool, embedded = _embed(model, path, table)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     if copy_into is not None and not os.path.isfile(pool.names[0]):
@@ -118,14 +118,15 @@ def command(
 
 
 def _embed(
-    model: Imprinter, path: str, text_column: str | None
+    model: Imprinter, path: str, table: options.UnlabelledColumns
 ) -> tuple[Split, Embedded]:
     """The inputs of a pool, named as a user would open them, and their embeddings."""
     folder = expanded(path)
     if folder.is_dir() and not any(folder.glob("train.*")):
         pool = datasets.load_files([folder])
     else:
-        pool = datasets.load(path, "train", labelled=False, text_column=text_column)
+        pool = datasets.load(path, "train", labelled=False, **vars(table))
+    models.note_ignored(pool)
     with terminal.progress_bars() as bars:
         models.choose_backbone(model, pool.kind)
         return pool, model.look(pool, bars.embedding())
@@ -144,7 +145,7 @@ def label_next(model: Imprinter, folder: Path) -> Sequence[Skipped]:
     """Print the inputs of a pool that `imprint fit` suggests to label next; return
     those that cannot be read.
     """
-    pool, embedded = _embed(model, str(folder), None)
+    pool, embedded = _embed(model, str(folder), options.UnlabelledColumns(None, None))
     if len(embedded.X):
         suggestions = _suggest(model, embedded, DEFAULT_COUNT)
         terminal.note("Label these next:")

@@ -23,7 +23,8 @@ from imprint.datasets.tables.formats import (
     NumberedRow,
     TableBatch,
     batches_of,
-    not_utf8,
+    check_encoding,
+    not_decodable,
 )
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import (
@@ -92,6 +93,7 @@ def load_table(
     label_column: str | None = None,
     text_column: str | None = None,
     separator: str | None = None,
+    encoding: str | None = None,
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
@@ -99,8 +101,10 @@ def load_table(
     `separator`, a cell holds several labels; lists of labels and several columns of
     labels need none.
     """
+    if encoding is not None:
+        check_encoding(path, table_suffix(path) or "", encoding)
     layout = choose_layout(
-        path, first_row(path), label_column, text_column, labelled=labelled
+        path, first_row(path, encoding), label_column, text_column, labelled=labelled
     )
     parts: set[str] = set()
     rows, unlabelled = array("q"), array("q")  # by number
@@ -111,7 +115,7 @@ def load_table(
     equal_texts: dict[str, str] = {}
     numbers = array("f")  # grows in place, so that there is one copy of the embeddings
     width: int | None = None
-    for batch in read_batches(path, layout.columns):
+    for batch in read_batches(path, layout.columns, encoding):
         part_of_row = (
             ["train"] * len(batch.rows)
             if layout.split is None
@@ -216,31 +220,32 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 
 
 def read_batches(
-    path: Path, columns: Sequence[str] | None = None
+    path: Path, columns: Sequence[str] | None = None, encoding: str | None = None
 ) -> Iterator[TableBatch]:
-    """The batches of a table; of a Parquet file, only the given `columns`."""
+    """The batches of a table; of a Parquet file, only the given `columns`. The
+    `encoding` of a text file is UTF-8 by default.
+    """
+    suffix = table_suffix(path) or path.suffix.lower()
     with reporting_damage(path, "table"):
         try:
-            yield from batches_of(
-                path, table_suffix(path) or path.suffix.lower(), columns
-            )
+            yield from batches_of(path, suffix, columns, encoding)
         except ValueError as e:  # of Python or of Arrow
             if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
-                raise not_utf8(path) from None
+                raise not_decodable(path, encoding) from None
             raise
 
 
-def read_rows(path: Path) -> Iterator[NumberedRow]:
+def read_rows(path: Path, encoding: str | None = None) -> Iterator[NumberedRow]:
     """The rows of a table one by one: their numbers, and their values by column."""
-    for batch in read_batches(path):
+    for batch in read_batches(path, encoding=encoding):
         values = {name: batch.values(name) for name in batch.columns}
         for i, number in enumerate(batch.rows):
             yield number, {name: column[i] for name, column in values.items()}
 
 
-def first_row(path: Path) -> NumberedRow:
+def first_row(path: Path, encoding: str | None = None) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
-    row = next(read_rows(path), None)
+    row = next(read_rows(path, encoding), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row

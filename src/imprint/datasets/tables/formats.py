@@ -19,7 +19,7 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from imprint.core.errors import FileError, reporting_damage
+from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.extras import missing
 from imprint.core.files.unpacking import check_unpacked, open_binary, unpacked_limit
 from imprint.datasets.tables.values import check_distinct, is_number
@@ -30,6 +30,9 @@ BATCH_CELLS = 1 << 21  # of Parquet
 # of Parquet with lists, whose lengths are not known before they are read
 LIST_ROWS = 64
 VALUE_BYTES = 8  # of a number in memory; a text is an index into its dictionary
+TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".json")
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+QUOTED = re.compile(r'"[^"]*"')  # in a header
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 
 
@@ -74,13 +77,13 @@ class TableBatch(NamedTuple):
 
 
 def batches_of(
-    path: Path, suffix: str, columns: Sequence[str] | None
+    path: Path, suffix: str, columns: Sequence[str] | None, encoding: str | None = None
 ) -> Iterator[TableBatch]:
     """The batches of a table of the format with this suffix; of a Parquet file, only
-    the given `columns`.
+    the given `columns`. The encoding of a text file is UTF-8 by default.
     """
     if suffix in ROW_READERS:
-        rows = ROW_READERS[suffix](path)
+        rows = ROW_READERS[suffix](path, encoding)
         size = 1  # `first_row` needs exactly the columns that the first row has
         while chunk := list(islice(rows, size)):
             names = dict.fromkeys(name for _, row in chunk for name in row)
@@ -90,7 +93,7 @@ def batches_of(
             yield TableBatch([number for number, _ in chunk], columns_by_name)
             size = BATCH_ROWS
     elif suffix.startswith((".csv", ".tsv")):
-        yield from _delimited_batches(path)
+        yield from _delimited_batches(path, encoding)
     else:
         first = 1
         for arrow in (
@@ -107,38 +110,69 @@ def batches_of(
             first += len(arrow)
 
 
-def not_utf8(path: Path) -> FileError:
-    """The error for another encoding; it names the line and the byte."""
+def check_encoding(path: Path, suffix: str, encoding: str) -> None:
+    """Refuse an encoding that does not exist, or that is not one of texts, and any for
+    a table that is not a text file.
+    """
+    call = f"load({str(path)!r}, encoding={encoding!r})"
+    if suffix.removesuffix(".gz") not in TEXT_FORMATS:
+        formats = f"{', '.join(TEXT_FORMATS[:-1])} or {TEXT_FORMATS[-1]}"
+        raise ParameterError(f"{call}: encodings go with a table in {formats}.")
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding)
+    except LookupError:
+        raise ParameterError(
+            f"{call}: there is no such encoding of texts; use one of Python's, such as"
+            " 'latin-1', 'cp1252' or 'utf-16'."
+        ) from None
+
+
+def not_decodable(path: Path, encoding: str | None) -> FileError:
+    """The error for another encoding than the stated one; it names the line and the
+    byte.
+    """
+    name = encoding or "UTF-8"
+    advice = _encoding_advice("latin-1") if encoding is None else ""
     # a compressed file may be damaged too
-    with suppress(OSError, EOFError, zlib.error), _open_text(path) as text:
-        for number, line in enumerate(text.buffer, 1):
-            if number == 1 and line.startswith(
-                (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            ):
-                return FileError(f"{path} is in UTF-16: save it as UTF-8.")
+    with suppress(OSError, EOFError, zlib.error), open_binary(path) as content:
+        for number, line in enumerate(content, 1):
+            if number == 1 and encoding is None and line.startswith(UTF16_MARKS):
+                return FileError(f"{path} is in UTF-16{_encoding_advice('utf-16')}.")
             try:
-                line.decode()
+                line.decode(name)
             except UnicodeDecodeError as e:
-                return FileError(
-                    f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x});"
-                    " save it as UTF-8."
-                )
-    return FileError(f"{path} is not UTF-8: save it as UTF-8.")
+                problem = f"not {name} (byte 0x{line[e.start]:02x}){advice}"
+                return FileError(f"{path}, line {number}: {problem}.")
+    return FileError(f"{path} is not {name}{advice}.")
 
 
-def _open_text(path: Path) -> Any:
-    """A text file, decompressed if its name ends in `.gz`."""
-    return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="")
+def _encoding_advice(example: str) -> str:
+    return (
+        "; save it as UTF-8, or name its encoding, such as --encoding"
+        f" {example}, encoding={example!r}"
+    )
 
 
-def _label_lines(path: Path) -> Iterator[NumberedRow]:
+def _open_text(path: Path, encoding: str | None) -> Any:
+    """A text file, decompressed if its name ends in `.gz`; in UTF-8, a mark of the byte
+    order is skipped.
+    """
+    name = codecs.lookup(encoding or "utf-8").name
+    return io.TextIOWrapper(
+        open_binary(path),
+        encoding="utf-8-sig" if name == "utf-8" else name,
+        newline="",
+    )
+
+
+def _label_lines(path: Path, encoding: str | None) -> Iterator[NumberedRow]:
     """The lines of a text file, each a label."""
-    with _open_text(path) as f:
+    with _open_text(path, encoding) as f:
         yield from ((number, {"label": line}) for number, line in enumerate(f, 1))
 
 
-def _json_lines(path: Path) -> Iterator[NumberedRow]:
-    with _open_text(path) as f:
+def _json_lines(path: Path, encoding: str | None) -> Iterator[NumberedRow]:
+    with _open_text(path, encoding) as f:
         for number, line in enumerate(f, 1):
             if not line.strip():
                 continue
@@ -155,9 +189,9 @@ def _json_lines(path: Path) -> Iterator[NumberedRow]:
             yield number, row
 
 
-def _json_array(path: Path) -> Iterator[NumberedRow]:
+def _json_array(path: Path, encoding: str | None) -> Iterator[NumberedRow]:
     """The objects of a JSON array, or the columns of one object."""
-    with _open_text(path) as f:
+    with _open_text(path, encoding) as f:
         content = json.load(f)
     if (
         isinstance(content, dict)
@@ -177,8 +211,10 @@ def _json_array(path: Path) -> Iterator[NumberedRow]:
     yield from enumerate(content, 1)
 
 
-def _excel_rows(path: Path) -> Iterator[NumberedRow]:
-    """The rows of the first sheet of a workbook, whose first row names the columns."""
+def _excel_rows(path: Path, encoding: str | None) -> Iterator[NumberedRow]:
+    """The rows of the first sheet of a workbook, whose first row names the columns. It
+    states its encoding itself.
+    """
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -209,7 +245,7 @@ def _check_workbook(path: Path, file: IO[bytes]) -> None:
     file.seek(0)
 
 
-ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
+ROW_READERS: dict[str, Callable[[Path, str | None], Iterator[NumberedRow]]] = {
     ".jsonl": _json_lines,
     ".jsonl.gz": _json_lines,
     ".json": _json_array,
@@ -218,20 +254,22 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
 }
 
 
-def _delimited_batches(path: Path) -> Iterator[TableBatch]:
+def _delimited_batches(path: Path, encoding: str | None) -> Iterator[TableBatch]:
     """The batches of a delimited file, without rows in which every cell is empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv as arrow_csv
 
-    header, delimiter = _header(path)
+    header, delimiter = _header(path, encoding)
     parse = arrow_csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False
     )
     convert = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(header, pa.string()), null_values=[]
     )
-    options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
+    options = arrow_csv.ReadOptions(
+        block_size=BATCH_BYTES, use_threads=False, encoding=encoding or "utf8"
+    )
     first = 2
     try:
         with (
@@ -266,18 +304,21 @@ def _delimited_batches(path: Path) -> Iterator[TableBatch]:
         raise
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def _header(path: Path, encoding: str | None) -> tuple[list[str], str]:
     """The column names of a delimited file, and the delimiter: a tab, a comma, or a
     semicolon.
+
+    In a `.csv` file, the first line tells the delimiter: a name outside quotation marks
+    holds no tab, and no semicolon where there is no comma.
     """
-    with _open_text(path) as f:
+    with _open_text(path, encoding) as f:
         line = f.readline(BATCH_BYTES)
-        delimiter = ";" if ";" in line and "," not in line else ","
-        delimiter = (
-            "\t"
-            if path.name.lower().removesuffix(".gz").endswith(".tsv")
-            else delimiter
-        )
+        unquoted = QUOTED.sub("", line)
+        is_tsv = path.name.lower().removesuffix(".gz").endswith(".tsv")
+        if is_tsv or "\t" in unquoted:
+            delimiter = "\t"
+        else:
+            delimiter = ";" if ";" in unquoted and "," not in unquoted else ","
         header = next(csv.reader(chain([line], f), delimiter=delimiter), [])
     if not any(name.strip() for name in header):
         raise FileError(f"{path} has no rows: its first line must name the columns.")

@@ -14,6 +14,15 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError
+from imprint.datasets.columns import (
+    LABEL_COLUMNS,
+    NAME_COLUMNS,
+    SPLIT_COLUMN,
+    TEXT_COLUMN,
+    find_column,
+    find_label_column,
+    normalised,
+)
 from imprint.datasets.tables.formats import NumberedRow, TableBatch
 from imprint.datasets.tables.values import (
     cell_error,
@@ -22,22 +31,6 @@ from imprint.datasets.tables.values import (
     to_numbers,
 )
 
-TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
-LABEL_COLUMNS = ("label", "labels", "category")
-NAME_COLUMNS = (
-    "name",
-    "path",
-    "file",
-    "filename",
-    "id",
-    "index",
-    "",
-    "unnamed: 0",
-    "__index_level_0__",
-)
-"""Columns that name a row, in upper or lower case; pandas writes its index as one of
-the last three.
-"""
 InputKind: TypeAlias = Literal["text", "numbers", "list"]
 
 
@@ -74,9 +67,7 @@ def choose_layout(
     """The layout of a table, by its column names and its first row."""
     number, values = first_row
     default = LABEL_COLUMNS[0] if labelled else None
-    label = label_column or next(
-        (column for column in LABEL_COLUMNS if column in values), default
-    )
+    label = label_column or find_label_column(values, labelled=labelled) or default
     has_tags = label is not None and label not in values and "," in label
     tags = tuple(column.strip() for column in str(label).split(",")) if has_tags else ()
     for column, option in (
@@ -85,25 +76,18 @@ def choose_layout(
     ):
         if column is not None and column not in values:
             raise _no_column(path, column, list(values), option)
-    text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
-    split = (
-        SPLIT_COLUMN
-        if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text)
-        else None
-    )
-    names = [
-        column
-        for column in values
-        if column.lower() in NAME_COLUMNS and column not in (label, text)
-    ]
+    text = text_column or find_column([TEXT_COLUMN], values)
+    without_role = [column for column in values if column not in (label, text)]
+    split = find_column([SPLIT_COLUMN], without_role)
+    names = [column for column in without_role if normalised(column) in NAME_COLUMNS]
     kind: InputKind = "text"
     inputs: tuple[str, ...] = (text or "",)
     if text is None:
         roles = (label, split, *names, *tags)
-        without_role = {
+        candidates = {
             column: value for column, value in values.items() if column not in roles
         }
-        kind, inputs = _number_columns(path, number, without_role)
+        kind, inputs = _number_columns(path, number, candidates)
     name = names[0] if names else None
     if not labelled:
         label, tags = None, ()
