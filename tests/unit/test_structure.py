@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import imprint
-from tests.unit.readability import by_package, count
+from tests.unit.readability import Counts, by_package, count
 
 ROOT = Path(imprint.__file__).parent
 TREES = {
@@ -16,10 +16,13 @@ TREES = {
     for path in sorted(ROOT.rglob("*.py"))
 }
 
-# What code that is done meets: per 1,000 lines of code, except the tokens per line and the percentage of
-# functions that are longer than 40 lines. The codebases we learn from have 6.1 to 7.5 tokens per line.
+# What each package meets when it is done: per 1,000 lines of code, except the tokens per line and the percentage of
+# functions that are longer than 40 lines. The codebases we learn from have 6.1 to 7.5 tokens per line, and
+# so has this one when it is done; a single package may have more. Arithmetic on arrays has many tokens in a line that
+# says one thing (scikit-learn's neighbors: 7.8, SciPy's _morestats: 10.0), and so have typed signatures.
+WHOLE = {"tokens": 7.5}
 FINAL = {
-    "tokens": 7.5,
+    "tokens": 8.5,
     "comments": 25,  # the only minimum: comments say why
     "tuples": 5,
     "nested": 0.5,
@@ -27,10 +30,6 @@ FINAL = {
     "long": 2,
 }
 
-# Arithmetic on arrays needs more tokens in a line that says one thing: every attribute and index
-# is several. scikit-learn's neighbors has 7.8, SciPy's _morestats 10.0.
-ARITHMETIC = {"collapse", "kernels"}
-ARITHMETIC_TOKENS = 8.5
 
 LOOSER = tomllib.loads(Path(__file__).with_name("readability.toml").read_text("utf-8"))
 
@@ -65,13 +64,16 @@ def beyond(figures, limits):
 @pytest.mark.parametrize(("package", "counts"), PACKAGES.items(), ids=PACKAGES)
 def test_a_reader_has_little_to_hold_in_mind(package, counts):
     limits = FINAL | LOOSER.get(package, {})
-    if package in ARITHMETIC and "tokens" not in LOOSER.get(package, {}):
-        limits["tokens"] = ARITHMETIC_TOKENS
     assert beyond(counts.figures(), limits) == []
 
 
+def test_the_whole_package_has_short_lines():
+    together = sum(PACKAGES.values(), Counts())
+    assert beyond(together.figures(), WHOLE | LOOSER["whole"]) == []
+
+
 def test_limits_are_those_of_packages_that_exist():
-    assert set(LOOSER) - set(PACKAGES) == set()
+    assert set(LOOSER) - set(PACKAGES) == {"whole"}
 
 
 def test_readability_is_measured():

@@ -1,9 +1,12 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import Array
 from imprint.core.component import Component
+from imprint.core.graph import GraphBuilder
 
 POSITIONS = ("pre", "post", "inf")  # training rows, proxies, queries
 
@@ -19,14 +22,35 @@ class Scaling(ABC):
         """
 
     @abstractmethod
-    def apply(self, X: Array, reference: Array | None = None) -> Array:
-        """The normalised rows. `reference` holds the proxies imprinted before, None for
-        the first class.
+    def apply(
+        self,
+        X: Array,
+        reference: Array | None = None,
+    ) -> Array:
+        """Normalise rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows: a NumPy array or a torch tensor.
+        reference : array of shape (p, d), optional
+            The proxies imprinted before; None for the first class.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The normalised rows, of the type of X.
         """
 
-    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
-        """The name of the normalised value `x` in an ONNX graph `g`
-        (`export.onnx.Graph`); None: not exportable.
+    def graph(
+        self,
+        g: GraphBuilder,
+        x: str,
+        dtype: DTypeLike,
+    ) -> str | None:
+        """Add this scaling of the value `x` to an ONNX graph.
+
+        Returns the name of the result, or None if it cannot be exported.
         """
         return None
 

@@ -1,12 +1,13 @@
 """A normaliser that acts on each block of a row."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import Array, namespace
 from imprint.core.blocks import column_slices
+from imprint.core.graph import GraphBuilder
 from imprint.normalisers._base import Normaliser, Scaling
 
 
@@ -31,21 +32,35 @@ class Blockwise(Scaling):
         widths = ", ".join(map(str, self.widths))
         return f"Do this for each block of {widths} columns: {instruction}"
 
-    def apply(self, X: Array, reference: Array | None = None) -> Array:
+    def apply(
+        self,
+        X: Array,
+        reference: Array | None = None,
+    ) -> Array:
         parts = []
         for columns in column_slices(self.widths):
-            earlier = None if reference is None else reference[:, columns]
-            parts.append(self.normaliser.apply(X[:, columns], earlier))
+            earlier = None
+            if reference is not None:
+                earlier = reference[:, columns]
+            block = self.normaliser.apply(X[:, columns], earlier)
+            parts.append(block)
         return namespace(X).concatenate(parts, axis=1)
 
-    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
+    def graph(
+        self,
+        g: GraphBuilder,
+        x: str,
+        dtype: DTypeLike,
+    ) -> str | None:
         parts = []
         for columns in column_slices(self.widths):
             first = g.constant([columns.start], np.int64)
             last = g.constant([columns.stop], np.int64)
-            block = g.add("Slice", x, first, last, g.constant([1], np.int64))
+            # A slice along axis 1: the columns of a block.
+            axis = g.constant([1], np.int64)
+            block = g.add("Slice", x, first, last, axis)
             part = self.normaliser.graph(g, block, dtype)
             if part is None:
                 return None
             parts.append(part)
-        return str(g.add("Concat", *parts, axis=1))
+        return g.add("Concat", *parts, axis=1)

@@ -1,19 +1,35 @@
 from dataclasses import dataclass
-from typing import Any
+
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import Array
+from imprint.core.graph import GraphBuilder
 from imprint.kernels.rows import unit_rows
 from imprint.normalisers._base import Normaliser
 
 
 @dataclass(frozen=True, kw_only=True)
 class L2(Normaliser):
-    """Divide each row by its Euclidean length, x / |x|; a zero row stays zero."""
+    """Divide each row by its Euclidean length, x / |x|; a zero row stays zero.
+
+    >>> import numpy as np
+    >>> L2().apply(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
 
     use = "Divide every embedding by its Euclidean length (a zero row stays zero). "
 
-    def apply(self, X: Array, reference: Array | None = None) -> Array:
+    def apply(
+        self,
+        X: Array,
+        reference: Array | None = None,
+    ) -> Array:
         return unit_rows(X)
 
-    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
-        return str(g.unit_rows(x, dtype))
+    def graph(
+        self,
+        g: GraphBuilder,
+        x: str,
+        dtype: DTypeLike,
+    ) -> str | None:
+        return g.unit_rows(x, dtype)

@@ -1,7 +1,9 @@
 from dataclasses import dataclass
-from typing import Any
+
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import Array
+from imprint.core.graph import GraphBuilder
 from imprint.normalisers._base import Normaliser
 
 
@@ -11,8 +13,17 @@ class NoNorm(Normaliser):
 
     use = ""
 
-    def apply(self, X: Array, reference: Array | None = None) -> Array:
+    def apply(
+        self,
+        X: Array,
+        reference: Array | None = None,
+    ) -> Array:
         return X
 
-    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
+    def graph(
+        self,
+        g: GraphBuilder,
+        x: str,
+        dtype: DTypeLike,
+    ) -> str | None:
         return x

@@ -1,11 +1,16 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from imprint.core.arrays import plain
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.tasks._base import Label, Task, first_classes
+from imprint.tasks._base import (
+    Label,
+    Labels,
+    Relabelling,
+    Task,
+    first_classes,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,24 +26,28 @@ class Classes(Task):
         values = self.labels if isinstance(self.labels, tuple | list) else ()
         labels = tuple(map(plain, values))
         types = {type(label) for label in labels}
-        if types not in ({int}, {str}) or len(set(labels)) < len(labels):
-            rule = (
-                "labels must be one or more different labels, all integers or all"
-                " strings"
+        has_duplicates = len(set(labels)) < len(labels)
+        if types not in ({int}, {str}) or has_duplicates:
+            raise ParameterError(
+                f"Classes(labels={self.labels!r}): labels must be one or more different"
+                " labels, all integers or all strings."
             )
-            raise ParameterError(f"Classes(labels={self.labels!r}): {rule}.")
+        # A frozen dataclass has no other way to store the tuple of plain values.
         object.__setattr__(self, "labels", labels)
 
-    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+    def mapping(self, classes: Labels) -> Relabelling:
         return subset(self, self.labels, classes)
 
     def __str__(self) -> str:
-        return f"classes({', '.join(map(repr, self.labels))})"
+        labels = ", ".join(map(repr, self.labels))
+        return f"classes({labels})"
 
 
 def subset(
-    task: Task, labels: Sequence[Label], classes: Sequence[Label]
-) -> dict[Label, Label]:
+    task: Task,
+    labels: Labels,
+    classes: Labels,
+) -> Relabelling:
     """The labels unchanged; refused if the data lack one of them."""
     known = frozenset(classes)
     for label in labels:

@@ -1,10 +1,9 @@
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.tasks._base import Label, Task
+from imprint.tasks._base import Labels, Relabelling, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,31 +23,39 @@ class DIn1(Task):
     kind: str = param(
         "nested", "how labels take classes", choices=("nested", "sequential")
     )
+    # The defaults of the details are those of the paper: ten labels from 100 classes of
+    # ImageNet, and the seed of its code.
     labels: int = param(10, "how many new labels there are", ge=1, detail=True)
     pool: int = param(100, "how many classes are drawn", ge=1, detail=True)
     seed: int = param(420, "the seed of the draw", ge=0, detail=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d > self.pool // self.labels:
-            rule = f"d must be int <= pool / labels = {self.pool // self.labels}"
+        most = self.pool // self.labels
+        if self.d > most:
             raise ParameterError(
-                f"DIn1(d={self.d}, labels={self.labels}, pool={self.pool}): {rule}."
+                f"DIn1(d={self.d}, labels={self.labels}, pool={self.pool}): d must be"
+                f" int <= pool / labels = {most}."
             )
 
-    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+    def mapping(self, classes: Labels) -> Relabelling:
         if len(classes) < self.pool:
             raise ParameterError(
                 f"{self}: the data have {len(classes)} classes, fewer than"
                 f" pool={self.pool}."
             )
+        # Python's generator, not NumPy's: the draws are those of the published code.
         rng = random.Random(self.seed)
         order = rng.sample(range(len(classes)), self.pool)
         for _ in range(self.i + 1):
             rng.shuffle(order)
-        step = self.d if self.kind == "sequential" else self.pool // self.labels
-        return {
-            classes[order[j * step + k]]: j
-            for j in range(self.labels)
-            for k in range(self.d)
-        }
+
+        step = self.d
+        if self.kind == "nested":
+            step = self.pool // self.labels
+        mapping: Relabelling = {}
+        for label in range(self.labels):
+            start = label * step
+            for position in order[start : start + self.d]:
+                mapping[classes[position]] = label
+        return mapping

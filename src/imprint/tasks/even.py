@@ -1,12 +1,17 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from imprint.tasks._base import Label, Task, integer_labels
+from imprint.tasks._base import (
+    Labels,
+    Relabelling,
+    Task,
+    integer_labels,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Even(Task):
     """The classes whose label is an even number."""
 
-    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        return {c: c for c in integer_labels(self, classes) if c % 2 == 0}
+    def mapping(self, classes: Labels) -> Relabelling:
+        labels = integer_labels(self, classes)
+        return {label: label for label in labels if label % 2 == 0}

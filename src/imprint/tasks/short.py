@@ -1,7 +1,6 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from imprint.tasks._base import Label, Task
+from imprint.tasks._base import Labels, Relabelling, Task
 from imprint.tasks.classes import subset
 
 
@@ -9,5 +8,5 @@ from imprint.tasks.classes import subset
 class Short(Task):
     """The classes 0, 1 and 2."""
 
-    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+    def mapping(self, classes: Labels) -> Relabelling:
         return subset(self, (0, 1, 2), classes)

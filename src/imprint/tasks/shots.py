@@ -1,11 +1,10 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from imprint.core.arrays import class_rng
 from imprint.core.component import param
-from imprint.tasks._base import Codes, Label, Task
+from imprint.tasks._base import Codes, Labels, Task
 from imprint.tasks.all import AllClasses
 
 
@@ -24,13 +23,22 @@ class Shots(Task):
     def queries(self) -> Task:
         return AllClasses()
 
-    def draw(self, codes: Codes, seed: int, classes: Sequence[Label]) -> Codes:
-        ends = np.cumsum(np.bincount(codes, minlength=len(classes)))
-        by_class = np.split(np.argsort(codes, kind="stable"), ends[:-1])
-        orders = (
-            class_rng(seed, ("shots", c)).permutation(len(rows))
-            for c, rows in zip(classes, by_class)
-        )
-        return np.concatenate(
-            [rows[order[: self.n]] for rows, order in zip(by_class, orders)]
-        )
+    def draw(
+        self,
+        codes: Codes,
+        seed: int,
+        classes: Labels,
+    ) -> Codes:
+        by_code = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes, minlength=len(classes))
+        ends = np.cumsum(sizes)
+        rows_by_class = np.split(by_code, ends[:-1])
+        drawn = []
+        for label, rows in zip(classes, rows_by_class):
+            # Part of the seed, so that a component that draws from the same class with
+            # the same seed draws other numbers.
+            rng = class_rng(seed, ("shots", label))
+            order = rng.permutation(len(rows))
+            first = order[: self.n]
+            drawn.append(rows[first])
+        return np.concatenate(drawn)
