@@ -3,10 +3,12 @@ estimator.
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples
@@ -15,7 +17,7 @@ from imprint.active import Suggestions, suggest
 from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import Array, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT_METHOD, PARTS
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import DataWarning, FileError, KindError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.labels import check_kinds, positions
@@ -37,6 +39,8 @@ from imprint.estimator.persistence import (
 )
 from imprint.head import Head
 from imprint.head.card import model_card
+from imprint.head.decider import merge
+from imprint.head.merging import Merged
 from imprint.tags import TagHead
 from imprint.tags.head import predicted_sets, reason_against_tags
 
@@ -178,6 +182,60 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             lambda state: state._replace(head=state.head.without(plain(label))),
         )
         return self
+
+    def merge(self, *others: "ImprintClassifier") -> Self:
+        """Take over the classes and rows of other classifiers with equal settings: the
+        model of one fit over the rows of all.
+
+        It is equal bit for bit where no class is in several models, or where they hold
+        all rows of the classes that they share: with `calibrate=True`, up to 100 rows
+        per class. Otherwise it is equal up to rounding for `mean`, `all` and
+        `least_squares`; see the documentation of other generators. Rows that two
+        models have count twice, with a `DataWarning`.
+        """
+        states = [self._fitted_state()]
+        for i, other in enumerate(others, 2):
+            self._check_mergeable(other, f"model {i}")
+            states.append(other._fitted_state())
+
+        outcome: list[Merged] = []
+
+        def update(state: FittedState) -> FittedState:
+            merged = merge([state.head, *(other.head for other in states[1:])])
+            outcome[:] = [merged]
+            return state._replace(head=merged.head)
+
+        compare_and_set(self, "_learnt", update)
+        for sentence in outcome[0].notices("rows"):
+            warnings.warn(sentence, DataWarning, stacklevel=2)
+        return self
+
+    def _check_mergeable(self, other: Any, name: str) -> None:
+        """Refuse what is not a classifier, or one with other class weights or
+        columns.
+        """
+        if not isinstance(other, ImprintClassifier):
+            kind = type(other).__name__
+            raise KindError(
+                f"merge(*others): give classifiers, not {kind}; files are read by"
+                " ImprintClassifier.load."
+            )
+        other._fitted_state()  # raises if it is not fitted
+        self._refuse_balanced("merge(*others)")
+        if other.class_weight != self.class_weight:
+            raise ParameterError(
+                f"merge(*others): {name} has class_weight={other.class_weight!r} and"
+                f" this model {self.class_weight!r}; fit both with the same."
+            )
+        columns = [
+            getattr(one._learnt.columns, "feature_names_in_", np.empty(0)).tolist()
+            for one in (self, other)
+        ]
+        if columns[0] != columns[1]:
+            raise ParameterError(
+                f"merge(*others): {name} was fitted on columns of other names than this"
+                " model; fit both on the same columns."
+            )
 
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead

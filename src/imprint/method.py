@@ -179,6 +179,15 @@ class Method:
         sums = self.aggregator.merge([state.sums, self.sums(X, scaled, weight)])
         return ClassState(self._check_finite(summary), self._check_finite(sums))
 
+    def merge(
+        self, states: Sequence[ClassState], seed: int, label: object
+    ) -> ClassState:
+        """The state of a class from those of disjoint parts of its rows."""
+        summaries = [state.summary for state in states]
+        summary = self.generator.merge(summaries, class_rng(seed, label))
+        sums = self.aggregator.merge([state.sums for state in states])
+        return ClassState(self._check_finite(summary), self._check_finite(sums))
+
     def weights(
         self, states: Sequence[State], arrival: Sequence[int], dtype: Any
     ) -> tuple[Array, list[int]]:

@@ -2,7 +2,7 @@
 held-out rows that assess them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from imprint.calibration.held import (
     is_fitted,
     near_copies,
 )
+from imprint.calibration.merging import merge_folds
 from imprint.core.arrays import (
     Array,
     dtype_name,
@@ -29,6 +30,7 @@ from imprint.core.labels import as_labels, distinct, positions
 from imprint.core.threads import Lazy, lazy
 from imprint.generators._base import row_masses
 from imprint.head import Head
+from imprint.head.merging import StoredRows
 from imprint.method import ClassState, Method
 
 MAX_ASSESSED_ROWS = 1_000  # or one per class, if there are more classes
@@ -91,6 +93,18 @@ class CrossValidation:
             other: states for other, states in self.fitted.items() if other != label
         }
         return CrossValidation(self.empty, held, fitted)
+
+    def rows_of(self, label: Any) -> StoredRows | None:
+        """All rows of a class; None if not every row is held."""
+        held = self.held[label]
+        if not held.complete:
+            return None
+        rows, weight, _ = held.in_order()
+        return StoredRows(rows, weight)
+
+    def merge(self, parts: Sequence["CrossValidation"]) -> "CrossValidation":
+        """The cross-validation of all rows of several; see `calibration.merging`."""
+        return merge_folds(parts)
 
     def with_classes(
         self, source: "CrossValidation", names: Mapping[str, Any]

@@ -91,10 +91,10 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     digests = state["digests"].astype(np.uint64)
     require(len(np.unique(digests)) == len(digests))
     require(
-        len(set(index.tolist())) == min(len(digests), MAX_HELD_ROWS)
+        len(set(index.tolist())) == len(index) <= MAX_HELD_ROWS
         and index.max() < len(digests)
     )
-    held = _select(
+    held = select(
         state["rows"],
         index,
         state["weight"],
@@ -121,7 +121,7 @@ def absorb(
     rows = np.concatenate([before.rows, X[first]])
     held_index = np.concatenate([before.index, new])
     held_weight = np.concatenate([before.weight + added[before.index], added[new]])
-    held = _select(
+    held = select(
         rows,
         held_index,
         held_weight,
@@ -177,6 +177,13 @@ def folds_of(seed: int, label: Any, count: int) -> Array:
     return np.asarray(random.argsort(axis=1).ravel()[:count])
 
 
+def keys_of(seed: int, label: Any, count: int) -> Array:
+    """The random keys of the distinct rows of a class; those with the smallest are
+    held.  # (count,)
+    """
+    return _random_stream(seed, label, "keys").random(count)
+
+
 def is_fitted(fold: Array, f: int) -> Array:
     """Whether the model of fold `f` is fitted on each row of a class, given the folds
     of the rows.  # (n,)
@@ -205,7 +212,7 @@ def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
     return index[len(known) :], first[first >= len(known)] - len(known), digests[first]
 
 
-def _select(
+def select(
     rows: Array,
     index: Array,
     weight: Array,
@@ -215,7 +222,7 @@ def _select(
     label: Any,
 ) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
-    keys = _random_stream(seed, label, "keys").random(len(digests))[index]
+    keys = keys_of(seed, label, len(digests))[index]
     best = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
     fold = folds_of(seed, label, len(digests))[index[best]]
     return HeldRows(

@@ -8,6 +8,7 @@ import numpy as np
 
 from imprint.core.arrays import Array, State
 from imprint.core.component import Component
+from imprint.core.errors import ParameterError
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 
 ROWS_LAYOUT = {"rows": Entry("p d")}
@@ -64,6 +65,26 @@ class Generator(Component):
     def proxies(self, states: Sequence[State]) -> list[Array]:
         """The proxies of each class, (p_c, d) with p_c >= 1."""
 
+    def merge(self, states: Sequence[State], rng: "np.random.Generator") -> State:
+        """The state of a class from the states of disjoint parts of its rows.
+
+        Override it if such states can be merged; `rng` starts from the same seed as for
+        `summarise`.
+        """
+        rule = (
+            "it does not merge the states of one class; fit one model, or models that"
+            " keep all rows (keep_rows=True)"
+        )
+        raise ParameterError(f"{self}: {rule}.")
+
+    def merges_exactly(
+        self, states: Sequence[State], rng: "np.random.Generator"
+    ) -> bool:
+        """Whether `merge` returns the state of one `summarise` over all rows, up to
+        rounding.
+        """
+        return False
+
     def summarise_all(
         self,
         parts: Sequence[Array],
@@ -96,3 +117,8 @@ def append_rows(
 ) -> tuple[Array, Array]:
     """Rows and their masses, followed by new rows and their weights.  # (n, d), (n,)"""
     return np.concatenate([rows, X]), np.concatenate([mass, row_masses(X, weight)])
+
+
+def joined(states: Sequence[State], name: str) -> Array:
+    """The arrays of one name of several states, one after the other."""
+    return np.concatenate([state[name] for state in states])

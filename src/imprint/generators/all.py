@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from imprint.generators._base import (
     PerClassGenerator,
     append_rows,
     cluster_layout,
+    joined,
     row_masses,
 )
 
@@ -44,3 +46,13 @@ class AllRows(PerClassGenerator):
             if weight is None and "mass" not in state
             else {"rows": rows, "mass": mass}
         )
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        merged = {"rows": joined(states, "rows")}
+        if any("mass" in state for state in states):
+            masses = [row_masses(state["rows"], state.get("mass")) for state in states]
+            merged["mass"] = np.concatenate(masses)
+        return merged
+
+    def merges_exactly(self, states: Sequence[State], rng: np.random.Generator) -> bool:
+        return True

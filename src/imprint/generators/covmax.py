@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -5,7 +6,7 @@ import numpy as np
 from imprint.core.arrays import Array, State, rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import Entry
-from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator, joined
 from imprint.kernels.rows import column_sums, products
 
 
@@ -41,6 +42,10 @@ class CovMax(PerClassGenerator):
         return self._best(
             np.concatenate([state["rows"], X]), state["total"] + column_sums(X, weight)
         )
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        total = np.sum([state["total"] for state in states], axis=0)
+        return self._best(joined(states, "rows"), total)
 
     def _best(self, rows: Array, total: Array) -> State:
         scores = products(rows, total - total.mean())  # (n,)

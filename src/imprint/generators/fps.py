@@ -1,10 +1,11 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from imprint.core.arrays import Array, State
 from imprint.core.component import param
-from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator
+from imprint.generators._base import ROWS_LAYOUT, PerClassGenerator, joined
 from imprint.kernels.medoids import farthest_points
 
 
@@ -36,4 +37,8 @@ class FPS(PerClassGenerator):
         weight: Array | None = None,
     ) -> State:
         rows = np.concatenate([state["rows"], X])
+        return {"rows": rows[farthest_points(rows, self.k, first=0)]}
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        rows = joined(states, "rows")
         return {"rows": rows[farthest_points(rows, self.k, first=0)]}

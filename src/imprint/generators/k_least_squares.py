@@ -6,10 +6,16 @@ import numpy as np
 from imprint.core.arrays import Array, State
 from imprint.core.component import param
 from imprint.core.layout import Entry
-from imprint.generators._base import Generator, append_rows, cluster_layout, row_masses
+from imprint.generators._base import (
+    Generator,
+    append_rows,
+    cluster_layout,
+    joined,
+    row_masses,
+)
 from imprint.generators.least_squares import MOMENTS_LAYOUT, WEIGHTINGS, LeastSquares
 from imprint.kernels.kmeans import kmeans
-from imprint.kernels.ridge import add_moments, moments
+from imprint.kernels.ridge import add_moments, merge_moments, moments
 from imprint.kernels.rows import weighted_rows
 
 
@@ -22,7 +28,8 @@ class KLeastSquares(Generator):
     are the same.
 
     Adding rows to a class: the sum of outer products stays exact. The old cluster
-    means, weighted by their mass, are clustered again with the new rows.
+    means, weighted by their mass, are clustered again with the new rows. Merging: those
+    of all parts are clustered again.
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
@@ -55,6 +62,11 @@ class KLeastSquares(Generator):
             *append_rows(state["means"], state["mass"], X, weight), rng
         )
         return {**clusters, **add_moments(state, weighted_rows(X, weight))}
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        means = joined(states, "means")
+        clusters = self._cluster(means, joined(states, "mass"), rng)
+        return {**clusters, **merge_moments(states)}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         return LeastSquares(reg=self.reg, weighting=self.weighting).proxies(states)

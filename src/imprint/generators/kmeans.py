@@ -5,7 +5,12 @@ import numpy as np
 
 from imprint.core.arrays import Array, State, to_numpy
 from imprint.core.component import param
-from imprint.generators._base import PerClassGenerator, append_rows, cluster_layout
+from imprint.generators._base import (
+    PerClassGenerator,
+    append_rows,
+    cluster_layout,
+    joined,
+)
 from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
 
@@ -18,7 +23,8 @@ class KMeans(PerClassGenerator):
     With k = 1 this is `mean`. Weighted rows on a GPU are clustered on the CPU.
 
     Adding rows to a class: its centres, weighted by their mass, are clustered again
-    with the new rows. This is an approximation of clustering all rows.
+    with the new rows. Merging: the centres of all parts are clustered again. Both
+    approximate clustering all rows.
     """
 
     k: int = param(20, "maximum number of proxies per class", ge=1)
@@ -50,15 +56,30 @@ class KMeans(PerClassGenerator):
         weight: Array | None = None,
     ) -> State:
         rows, mass = append_rows(state["rows"], state["mass"], X, weight)
+        spread = np.concatenate([state["spread"], np.zeros(len(X))])
+        return self._cluster(rows, mass, spread, rng)
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        rows = joined(states, "rows")
+        mass = joined(states, "mass")
+        spread = joined(states, "spread")
+        return self._cluster(rows, mass, spread, rng)
+
+    def merges_exactly(self, states: Sequence[State], rng: np.random.Generator) -> bool:
+        # every centre is a row, so that the rows are clustered
+        return all((state["spread"] == 0).all() for state in states)
+
+    def _cluster(
+        self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator
+    ) -> State:
+        """The state of rows each of which represents `mass` rows with a `spread` around
+        it.
+        """
         result = kmeans(rows, self.k, rng, mass=mass)
-        # the clusters of the old centres, which have a spread
-        labels_of_old = result.labels[: len(state["rows"])]
-        old_scatter = np.bincount(
-            labels_of_old,
-            state["mass"] * state["spread"],
-            minlength=len(result.centres),
+        scatter = np.bincount(
+            result.labels, mass * spread, minlength=len(result.centres)
         )
-        return _state(result._replace(spread=result.spread + old_scatter / result.mass))
+        return _state(result._replace(spread=result.spread + scatter / result.mass))
 
 
 def _state(result: KMeansResult) -> State:

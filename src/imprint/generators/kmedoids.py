@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from imprint.generators._base import (
     PerClassGenerator,
     append_rows,
     cluster_layout,
+    joined,
     row_masses,
 )
 from imprint.kernels.cpu import one_blas_thread
@@ -51,6 +53,16 @@ class KMedoids(PerClassGenerator):
         return self._state(
             rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng
         )
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        rows = joined(states, "rows")
+        mass = joined(states, "mass")
+        spread = joined(states, "spread")
+        return self._state(rows, mass, spread, rng)
+
+    def merges_exactly(self, states: Sequence[State], rng: np.random.Generator) -> bool:
+        # every row is a medoid, so that the rows compete
+        return all((state["spread"] == 0).all() for state in states)
 
     def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> Medoids:
         """The medoids of rows, given their pairwise distances."""

@@ -7,8 +7,14 @@ from imprint.core.arrays import Array, State
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import Entry
-from imprint.generators._base import Generator, cluster_layout, row_masses
-from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
+from imprint.generators._base import Generator, cluster_layout, joined, row_masses
+from imprint.kernels.ridge import (
+    add_moments,
+    merge_moments,
+    moments,
+    solve_ridge,
+    total_gram,
+)
 from imprint.kernels.rows import column_means, weighted_rows
 
 WEIGHTINGS = ("classes", "samples")
@@ -69,6 +75,19 @@ class LeastSquares(Generator):
             "mass": np.array([mass]),
             **add_moments(state, weighted_rows(X, weight)),
         }
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        mass = joined(states, "mass")
+        total = mass.sum(keepdims=True)
+        mean = mass @ joined(states, "means") / total
+        return {
+            "means": mean[None, :],
+            "mass": total,
+            **merge_moments(states),
+        }
+
+    def merges_exactly(self, states: Sequence[State], rng: np.random.Generator) -> bool:
+        return True
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         # (p, d), (p,)

@@ -1,9 +1,10 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from imprint.core.arrays import Array, State
-from imprint.generators._base import PerClassGenerator, cluster_layout
+from imprint.generators._base import PerClassGenerator, cluster_layout, joined
 from imprint.kernels.rows import column_means, squared_distances
 
 
@@ -43,15 +44,21 @@ class Mean(PerClassGenerator):
         rng: np.random.Generator,
         weight: Array | None = None,
     ) -> State:
-        new = self.summarise(X, rng, weight)
-        means, mass, spread = (
-            np.concatenate([state[name], new[name]])
-            for name in ("rows", "mass", "spread")
-        )
-        mean = mass @ means / mass.sum()
-        total_spread = mass @ (spread + squared_distances(means, mean)) / mass.sum()
+        return self.merge([state, self.summarise(X, rng, weight)], rng)
+
+    def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
+        means = joined(states, "rows")
+        mass = joined(states, "mass")
+        spread = joined(states, "spread")
+        total = mass.sum()
+        mean = mass @ means / total
+        # around the common mean, by which the means of the parts differ
+        squares = spread + squared_distances(means, mean)
         return {
             "rows": mean[None, :],
-            "mass": mass.sum(keepdims=True),
-            "spread": np.array([total_spread]),
+            "mass": np.array([total]),
+            "spread": np.array([mass @ squares / total]),
         }
+
+    def merges_exactly(self, states: Sequence[State], rng: np.random.Generator) -> bool:
+        return True

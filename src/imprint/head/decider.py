@@ -1,6 +1,6 @@
 """`Decider`: the base of every fitted head, and how scores become predictions."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.labels import as_labels
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
+from imprint.head.merging import Merged, check_types, default_names
 from imprint.kernels.scores import keep_winners
 from imprint.normalisers._base import Scaling
 
@@ -62,6 +63,10 @@ class Decider:
 
         def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self: ...
         def forget(self, label: Any) -> Self: ...
+        # the result of `merge`, after `check_types`
+        def merged_with(
+            self, others: Sequence[Self], names: Sequence[str]
+        ) -> Merged: ...
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -107,6 +112,15 @@ class Decider:
         """
         is_tree = not self.tags and self.imprinted.tree_of_labels
         return LabelTree.of(self.classes.tolist(), flat=not is_tree)
+
+    def merge(self, *others: Self) -> Self:
+        """The head of all rows of this head and others, which were fitted with the same
+        settings.
+
+        It is the head of one fit where all rows of shared classes are stored, or where
+        the generator merges exactly.
+        """
+        return merge([self, *others]).head
 
     def without(self, label: Any) -> Self:
         """This head without a class or, for `animal/` with a slash at the end, without
@@ -206,3 +220,12 @@ class Decider:
         winner = int(self.winners(x[None, :])[0])
         q = self.norm_inf.apply(x[None, :])[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
+
+
+def merge(heads: Sequence[Decider], names: Sequence[str] = ()) -> Merged:
+    """One head from several, and what its user should know; `names` are used in
+    errors.
+    """
+    names = names or default_names(len(heads))
+    check_types(heads, names)
+    return heads[0].merged_with(heads[1:], names)

@@ -20,6 +20,7 @@ from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.labels import check_kinds, distinct
 from imprint.core.threads import lazy
 from imprint.head.decider import Decider
+from imprint.head.merging import Merged, merge_heads
 from imprint.method import ClassState, Method
 
 # without these in its state, a proxy represents one row, itself
@@ -127,6 +128,9 @@ class Head(Decider):
         return self._changed(
             labels=labels, states=states, folds=self.folds and self.folds.forget(label)
         )
+
+    def merged_with(self, others: Sequence["Head"], names: Sequence[str]) -> Merged:
+        return merge_heads([self, *others], names)
 
     def _changed(self, **fields: Any) -> "Head":
         """Another head, which prepares itself from the nearest ancestor that is

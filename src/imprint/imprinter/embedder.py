@@ -174,6 +174,24 @@ class BackboneEmbedder:
                 " wrote it."
             )
 
+    def check_same(self, other: "BackboneEmbedder", name: str, own_name: str) -> None:
+        """Refuse to merge the models of another embedder, unless it has the same
+        network.
+        """
+        networks = [
+            (None, "no backbone")
+            if embedder.spec == NO_BACKBONE
+            else (embedder.reader.fingerprint, f"the backbone {embedder.spec}")
+            for embedder in (self, other)
+        ]
+        (fingerprint, network), (other_fingerprint, other_network) = networks
+        if fingerprint != other_fingerprint:
+            detail = "" if network != other_network else " with other weights"
+            raise ParameterError(
+                f"merge: {name} has {other_network}{detail} and {own_name} has"
+                f" {network}; fit both with the same."
+            )
+
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
         """The option `tree` of `datasets.load`: how to read nested folders, given the
         classes of a model.

@@ -17,6 +17,7 @@ from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
 from imprint.head import Decider, Head
+from imprint.head.merging import Merged, default_names
 from imprint.imprinter.embedder import (
     NO_BACKBONE,
     BackboneEmbedder,
@@ -266,6 +267,29 @@ class Imprinter(Predictor):
         """
         _ = self.state  # raises if the model is not fitted
         compare_and_set(self, "_state", lambda state: state.without(plain(label)))
+        return self
+
+    def merge(self, *others: "Imprinter", names: Sequence[str] = ()) -> Self:
+        """Take over the classes and training inputs of other models with equal
+        settings: the model of one fit over all of them.
+
+        See `ImprintClassifier.merge`. `names`, one for each model, are used in errors.
+        """
+        states = [self.state, *(other.state for other in others)]
+        names = names or default_names(len(states))
+        for other, name in zip(others, names[1:]):
+            self.embedder.check_same(other.embedder, name, names[0])
+
+        outcome: list[Merged] = []
+
+        def update(state: ImprinterState) -> ImprinterState:
+            after, merged = state.merged_with(states[1:], names)
+            outcome[:] = [merged]
+            return after
+
+        compare_and_set(self, "_state", update)
+        for sentence in outcome[0].notices(self.embedder.kind.plural):
+            warnings.warn(sentence, DataWarning, stacklevel=2)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -3,7 +3,7 @@ answers, and their stored form.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
-from imprint.core.labels import check_kinds
+from imprint.core.labels import as_labels, check_kinds
 from imprint.estimator.persistence import (
     PICTURES,
     head_from_parts,
@@ -24,6 +24,8 @@ from imprint.estimator.persistence import (
 )
 from imprint.head import Decider, Head
 from imprint.head.card import ModelCard, model_card
+from imprint.head.decider import merge
+from imprint.head.merging import Merged
 from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
@@ -157,6 +159,34 @@ class ImprinterState(NamedTuple):
         return self._replace(
             head=head, exemplars=choose_exemplars(head.imprinted, stored, rows)
         )
+
+    def merged_with(
+        self, others: Sequence["ImprinterState"], names: Sequence[str]
+    ) -> tuple["ImprinterState", Merged]:
+        """One state from several with equal settings, and what its user should know."""
+        for other, name in zip(others, names[1:]):
+            if other.named != self.named:
+                with_names, without = (
+                    (name, names[0]) if other.named else (names[0], name)
+                )
+                raise ParameterError(
+                    f"merge: {with_names} has class names as examples and {without} has"
+                    " not; fit both with names=True or both with names=False."
+                )
+            if other.class_weight != self.class_weight:
+                raise ParameterError(
+                    f"merge: {name} and {names[0]} have different class weights; fit"
+                    " both with the same."
+                )
+        states = [self, *others]
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                "merge with class_weight='balanced': the balance depends on all"
+                " classes; fit one model."
+            )
+        merged = merge([state.head for state in states], names)
+        exemplars = _merged_exemplars(merged.head.imprinted, states)
+        return self._replace(head=merged.head, exemplars=exemplars), merged
 
     def card(self, embedder: BackboneEmbedder) -> ModelCard:
         """The model card."""
@@ -373,6 +403,24 @@ def choose_exemplars(
                 tuple(names[i] for i in used), X[used], nearest_used
             )
     return chosen
+
+
+def _merged_exemplars(head: Head, states: Sequence[ImprinterState]) -> ExemplarsByClass:
+    """The exemplars of every class, chosen among those of all states."""
+    first: ExemplarsByClass = {}
+    X = [np.empty((0, head.width or 0), np.float32)]
+    names: list[str] = []
+    labels: list[Any] = []
+    for state in states:
+        for label, exemplars in state.exemplars.items():
+            if label not in first:
+                first[label] = exemplars
+                continue
+            X.append(exemplars.X)
+            names += exemplars.names
+            labels += [label] * len(exemplars.names)
+    others = Embedded(np.concatenate(X), names, (), as_labels(labels))
+    return choose_exemplars(head, first, others)
 
 
 def _closest(head: Head, weights: Array, inputs: Array) -> Array:

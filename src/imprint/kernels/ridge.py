@@ -47,6 +47,20 @@ def add_moments(state: State, X: Array) -> State:
     return {"gram": state["gram"] + pack(gram(X))}
 
 
+def merge_moments(parts: Sequence[State]) -> State:
+    """The moments of the rows of several parts."""
+    data = [part["data"] for part in parts if "data" in part]
+    grams = [part["gram"] for part in parts if "gram" in part]
+    rows = moments(np.concatenate(data)) if data else {}
+    if not grams:
+        return rows
+    if "data" in rows:
+        grams.append(pack(gram(rows["data"])))
+    elif "gram" in rows:
+        grams.append(rows["gram"])
+    return {"gram": np.sum(grams, axis=0)}
+
+
 def total_gram(states: Sequence[State]) -> Array:
     """The sum over classes, in the order given.  # (d, d) float64"""
     parts = (gram(s["data"]) if "data" in s else unpack(s["gram"]) for s in states)

@@ -3,6 +3,7 @@ value, and their aggregators.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +19,7 @@ from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.head import Decider, Head
+from imprint.head.merging import Merged, merge_heads
 from imprint.kernels.quantiles import ranks
 from imprint.kernels.rows import unit_rows
 from imprint.kernels.scores import class_maxima, softmax
@@ -45,6 +47,12 @@ class PretrainedClasses(NamedTuple):
             for name, id_ in zip(head.names, head.ids)
         )
         return cls(tuple(labels), head.weights, head.bias)
+
+    def equals(self, other: "PretrainedClasses") -> bool:
+        """Whether both have the same classes, weights and biases."""
+        return self.labels == other.labels and all(
+            np.array_equal(one, two) for one, two in zip(self[1:], other[1:])
+        )
 
     def without(self, removed: set[str]) -> "PretrainedClasses":
         """All classes except some."""
@@ -115,6 +123,23 @@ class PretrainedHead(Decider):
         if is_pretrained:
             return replace(self, pretrained=self.pretrained.without({label}))
         return replace(self, imprinted=self.imprinted.forget(label))
+
+    def merged_with(
+        self, others: Sequence["PretrainedHead"], names: Sequence[str]
+    ) -> Merged:
+        for head, name in zip(others, names[1:]):
+            if head.strategy != self.strategy:
+                raise ParameterError(
+                    f"merge: {name} has keep_head {head.strategy!r} and {names[0]}"
+                    f" {self.strategy!r}; fit the models with the same settings."
+                )
+            if not self.pretrained.equals(head.pretrained):
+                raise ParameterError(
+                    f"merge: {name} and {names[0]} keep different classes of their"
+                    " networks; forget the same classes in both."
+                )
+        new = merge_heads([head.imprinted for head in (self, *others)], names)
+        return new._replace(head=replace(self, imprinted=new.head))
 
     @property
     def norm_inf(self) -> Scaling:

@@ -14,9 +14,11 @@ from imprint.core.arrays import Array, Proxies, class_rng, to_numpy
 from imprint.core.component import DEFAULT_METHOD
 from imprint.core.errors import ParameterError, unknown
 from imprint.core.label_sets import as_text, indicator, texts_of
+from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.generators._base import row_masses
 from imprint.head import Decider, Head
+from imprint.head.merging import Merged, merge_heads
 from imprint.method import ClassState, Method
 from imprint.tags.calibration import TagCalibration, calibrate_tags
 
@@ -86,6 +88,17 @@ class TagHead(Decider):
                 " one."
             )
         return TagHead(with_label_sets(self.imprinted, label_sets), labels)
+
+    def merged_with(self, others: Sequence["TagHead"], names: Sequence[str]) -> Merged:
+        kinds = {kind_of(head.labels) for head in (self, *others)}
+        if len(kinds) > 1:
+            raise ParameterError(
+                "merge: the labels of some models are numbers and those of others are"
+                " texts; fit them with labels of one kind."
+            )
+        merged = merge_heads([head.imprinted for head in (self, *others)], names)
+        labels = set(self.labels).union(*(head.labels for head in others))
+        return merged._replace(head=TagHead(merged.head, tuple(sorted(labels))))
 
     @property
     def proxies(self) -> Proxies:

@@ -14,6 +14,7 @@ from imprint.cli.run import SUMMARIES, load_command
 from imprint.embeddings import write_pack
 
 RAW = ("--backbone", "raw")
+RECIPE = ("--recipe", "janson2022")
 POSIX = pytest.mark.skipif(
     sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal"
 )
@@ -30,6 +31,10 @@ COMMANDS = {
     "fit": Words(["photos", "-o", "x.imprint", *RAW], ["nowhere", "-o", "x.imprint"]),
     "add": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "forget": Words(["model.imprint", "dark"], ["model.imprint", "zebra"]),
+    "merge": Words(
+        ["model.imprint", "other.imprint", "-o", "x.imprint"],
+        ["model.imprint", "nowhere.imprint", "-o", "x.imprint"],
+    ),
     "predict": Words(
         ["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]
     ),
@@ -83,8 +88,10 @@ sys.exit(main())
 
 
 @pytest.fixture
-def place(tmp_path, model, imprint):
-    """A folder with pictures, their model, a study and its results."""
+def place(tmp_path, model, paint, imprint):
+    """A folder with pictures, their model and another one, a study and its results."""
+    others = paint(tmp_path / "others", ["dark", "light"], first=5)
+    assert imprint("fit", others, "-o", "other.imprint", *RAW, *RECIPE).code == 0
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 6)
     X = (rng.normal(size=(12, 3)) + y[:, None]).astype(np.float32)

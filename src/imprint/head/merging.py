@@ -1,0 +1,318 @@
+"""Several heads as one: the head of one fit over all their rows, where the generator
+allows it.
+
+A class that only one head has keeps its state, which depends on no other class. A class
+that several heads have is fitted again from its rows if all heads hold them. Otherwise
+the states of the heads that do not hold all rows are merged by the generator, and the
+rows of the others are added to the result.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from imprint.core.arrays import Array, class_rng, digest
+from imprint.core.errors import ParameterError, first_names
+from imprint.core.labels import kind_of
+from imprint.method import ClassState, Method
+
+if TYPE_CHECKING:
+    from imprint.head.decider import Decider
+    from imprint.head.head import Head
+
+ADVICE = "fit the models with the same settings"
+MAX_NAMED = 5  # classes that a notice names
+
+
+class StoredRows(NamedTuple):
+    """All rows of a class and their weights, in the order of their arrival."""
+
+    rows: Array  # (n, d)
+    weight: Array  # (n,)
+
+
+class ClassFit(NamedTuple):
+    """How the state of a class is computed."""
+
+    method: Method
+    seed: int
+    label: Any
+
+    def summarise(self, stored: StoredRows) -> ClassState:
+        """The state of the class, fitted from its rows."""
+        rows, weight = self._weighted(stored)
+        weights = None if weight is None else [weight]
+        states = self.method.summarise([rows], self.seed, [self.label], weights)
+        return states[0]
+
+    def extend(self, state: ClassState, stored: StoredRows) -> ClassState:
+        """The state after more rows."""
+        rows, weight = self._weighted(stored)
+        return self.method.extend(state, rows, self.seed, self.label, weight)
+
+    def merge(self, states: Sequence[ClassState]) -> ClassState:
+        """The state of the rows of several states."""
+        if len(states) == 1:
+            return states[0]
+        return self.method.merge(states, self.seed, self.label)
+
+    def merges_exactly(self, states: Sequence[ClassState]) -> bool:
+        """Whether `merge` returns the state of one fit, up to rounding."""
+        if len(states) == 1:
+            return True
+        summaries = [state.summary for state in states]
+        rng = class_rng(self.seed, self.label)
+        return self.method.generator.merges_exactly(summaries, rng)
+
+    def _weighted(self, stored: StoredRows) -> tuple[Array, Array | None]:
+        """The rows and their weights.
+
+        For a generator without weights, which are then numbers of copies, each row is
+        given as often as it came.
+        """
+        rows, weight = stored
+        if (weight == 1).all():
+            return rows, None
+        if self.method.generator.takes_weights:
+            return rows, weight
+        copies = weight.astype(int)
+        return np.repeat(rows, copies, axis=0), None
+
+
+class ClassPart(NamedTuple):
+    """A class of one of the heads: its state, and its rows if the head holds all."""
+
+    state: ClassState
+    stored: StoredRows | None
+
+
+class Merged(NamedTuple):
+    """One head from several, and what its user should know."""
+
+    head: Any
+    # classes whose proxies differ from those of one fit by more than rounding
+    approximate: tuple[Any, ...] = ()
+    copies: int = 0  # rows that their class already had in an earlier head
+    conflicts: int = 0  # rows that another class has in an earlier head
+    lost_calibration: bool = False  # some heads were calibrated, and this one is not
+
+    def notices(self, plural: str) -> list[str]:
+        """Sentences for the user; `plural` names the inputs."""
+        sentences = []
+        if self.copies:
+            sentences.append(
+                f"{self.copies:,} {plural} of a class are in several models; they count"
+                " several times."
+            )
+        if self.conflicts:
+            sentences.append(
+                f"{self.conflicts:,} {plural} have one class in one model and another"
+                " class in another."
+            )
+        if self.lost_calibration:
+            sentences.append(
+                "Some of the models are not calibrated, so the merged model is not"
+                " calibrated."
+            )
+        if self.approximate:
+            labels = first_names(list(map(repr, self.approximate)), MAX_NAMED)
+            sentences.append(
+                f"Proxies of {plural} that are not stored were merged, which is not"
+                f" exactly one fit; classes: {labels}."
+            )
+        return sentences
+
+
+def default_names(count: int) -> list[str]:
+    """How errors name the heads that are merged, if their user gives no names."""
+    return ["this model", *(f"model {i}" for i in range(2, count + 1))]
+
+
+def merge_heads(heads: Sequence["Head"], names: Sequence[str]) -> Merged:
+    """The head of all rows of several heads with equal settings."""
+    _check_settings(heads, names)
+    _check_copies(heads, names)
+    first = heads[0]
+    labels = _labels_in_order(heads)
+    parts: dict[Any, list[ClassPart]] = {label: [] for label in labels}
+    for head in heads:
+        for label, state in zip(head.labels, head.states):
+            parts[label].append(ClassPart(state, stored_rows(head, label)))
+    approximate = []
+    states = []
+    for label in labels:
+        fit = ClassFit(first.method, first.seed, label)
+        state, is_exact = _merged_state(fit, parts[label])
+        states.append(state)
+        if not is_exact:
+            approximate.append(label)
+    is_calibrated = all(head.folds is not None for head in heads)
+    folds = None
+    if is_calibrated:
+        folds = first.folds.merge([head.folds for head in heads])
+    copies, conflicts = _count_copies(heads)
+    head = replace(
+        first,
+        labels=tuple(labels),
+        states=tuple(states),
+        folds=folds,
+        tree_of_labels=_tree_of(heads),
+    )
+    return Merged(
+        head,
+        tuple(approximate),
+        copies,
+        conflicts,
+        not is_calibrated and any(head.folds is not None for head in heads),
+    )
+
+
+def check_types(heads: Sequence["Decider"], names: Sequence[str]) -> None:
+    """Refuse heads of different types: a class cannot also be a tag, and the classes of
+    a network's own head do not mix with others.
+    """
+    if len(heads) < 2:
+        raise ParameterError("merge: give at least two models.")
+    for head, name in zip(heads[1:], names[1:]):
+        if head.tags != heads[0].tags:
+            tagged = name if head.tags else names[0]
+            raise ParameterError(
+                f"merge: the classes of {tagged} are tags, and those of the others are"
+                " not; fit all models with tags, or all without."
+            )
+        if type(head) is not type(heads[0]):
+            raise ParameterError(
+                f"merge: only one of {names[0]} and {name} keeps the classes of its"
+                " network (keep_head); fit both in the same way."
+            )
+
+
+def _check_settings(heads: Sequence["Head"], names: Sequence[str]) -> None:
+    """Refuse heads that were not fitted with equal settings."""
+    expected = _settings(heads[0])
+    for head, name in zip(heads[1:], names[1:]):
+        for setting, value in _settings(head).items():
+            if value != expected[setting]:
+                raise ParameterError(
+                    f"merge: {name} has {setting} {value} and {names[0]} has"
+                    f" {expected[setting]}; {ADVICE}."
+                )
+
+
+def _settings(head: "Head") -> dict[str, object]:
+    """The settings that must be equal, by the names that errors use."""
+    parts = {field.name: getattr(head.method, field.name) for field in fields(Method)}
+    return {
+        **parts,
+        "random_state": head.seed,
+        "the precision": head.dtype.name,
+        "the width": head.width,
+        "labels of the kind": kind_of(head.labels),
+        "tree": bool(head.tree_of_labels),
+    }
+
+
+def _check_copies(heads: Sequence["Head"], names: Sequence[str]) -> None:
+    """Refuse a head that is given twice: all its rows would count twice."""
+    name_of: dict[str, str] = {}
+    for head, name in zip(heads, names):
+        content = _fingerprint(head)
+        if content in name_of:
+            raise ParameterError(
+                f"merge: {name} is a copy of {name_of[content]}; give each model once."
+            )
+        name_of[content] = name
+
+
+def _fingerprint(head: "Head") -> str:
+    """The digest of the labels and states of a head, in any order."""
+    classes = []
+    for label, state in zip(head.labels, head.states):
+        parts: list[str | Array] = [type(label).__name__, repr(label)]
+        for arrays in state:
+            for name in sorted(arrays):
+                parts.append(name)
+                parts.append(arrays[name])
+        classes.append(digest(parts))
+    return digest(sorted(classes))
+
+
+def _labels_in_order(heads: Sequence["Head"]) -> list[Any]:
+    """The labels of all heads, sorted as one fit sorts them.
+
+    If proxies depend on those imprinted before, the order of the heads counts.
+    """
+    arrival: dict[Any, None] = {}
+    for head in heads:
+        arrival |= dict.fromkeys(head.labels)
+    is_ordered = heads[0].method.norm_post.uses_reference
+    return list(arrival) if is_ordered else sorted(arrival)
+
+
+def _tree_of(heads: Sequence["Head"]) -> bool | None:
+    """Whether labels with a slash form a tree, as `Head.tree_of_labels` states it."""
+    answers = {head.tree_of_labels for head in heads}
+    return answers.pop() if len(answers) == 1 else False
+
+
+def _merged_state(fit: ClassFit, parts: Sequence[ClassPart]) -> tuple[ClassState, bool]:
+    """The state of a class that several heads have, and whether it is that of one fit,
+    up to rounding.
+    """
+    if len(parts) == 1:
+        return parts[0].state, True
+    rows = [part.stored for part in parts if part.stored is not None]
+    others = [part.state for part in parts if part.stored is None]
+    if not others:
+        return fit.summarise(concatenated(rows)), True
+    is_exact = fit.merges_exactly(others)
+    state = fit.merge(others)
+    if not rows:
+        return state, is_exact
+    added = concatenated(rows)
+    # rows are added exactly where the state of a single row is merged exactly
+    one_row = StoredRows(added.rows[:1], added.weight[:1])
+    is_exact = is_exact and fit.merges_exactly([state, fit.summarise(one_row)])
+    return fit.extend(state, added), is_exact
+
+
+def stored_rows(head: "Head", label: Any) -> StoredRows | None:
+    """All rows of a class; None if the head does not hold all of them."""
+    return None if head.folds is None else head.folds.rows_of(label)
+
+
+def concatenated(parts: Sequence[StoredRows]) -> StoredRows:
+    """The rows of several parts, one after the other."""
+    rows = [part.rows for part in parts]
+    weight = [part.weight for part in parts]
+    return StoredRows(np.concatenate(rows), np.concatenate(weight))
+
+
+def _count_copies(heads: Sequence["Head"]) -> tuple[int, int]:
+    """How many rows of a head another head before it has: in the same class, and only
+    in other classes.
+    """
+    labels_of: dict[int, set[Any]] = defaultdict(set)
+    copies = 0
+    conflicts = 0
+    for head in heads:
+        digests = _digests(head)
+        for label, rows in digests.items():
+            earlier = [labels_of[row] for row in rows if row in labels_of]
+            copies += sum(label in labels for labels in earlier)
+            conflicts += sum(label not in labels for labels in earlier)
+        for label, rows in digests.items():
+            for row in rows:
+                labels_of[row].add(label)
+    return copies, conflicts
+
+
+def _digests(head: "Head") -> Mapping[Any, list[int]]:
+    """The digests of the rows of every class, where the head stores them."""
+    if head.folds is None:
+        return {}
+    held = head.folds.held
+    return {label: held[label].digests.tolist() for label in held}

@@ -1,0 +1,98 @@
+"""Models as sets: merge, split, rename and forget on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier, Imprinter
+
+RAW = ("--backbone", "raw", "--recipe", "janson2022")
+
+
+@pytest.fixture
+def sites(imprint, paint, tmp_path):
+    """Two models: of dark and light images, and of light and middle ones."""
+    folders = {
+        "a": paint(tmp_path / "a", ["dark", "light"]),
+        "b": paint(tmp_path / "b", ["light", "middle"], first=5),
+    }
+    for name, folder in folders.items():
+        assert imprint("fit", folder, "-o", f"{name}.imprint", *RAW).code == 0
+    return folders
+
+
+def test_merged_sites_are_one_fit(imprint, sites, paint, tmp_path):
+    done = imprint("merge", "a.imprint", "b.imprint", "-o", "c.imprint")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("c.imprint: 3 classes, 3 proxies")
+    assert "Expected accuracy" in done.err
+    everything = paint(tmp_path / "all", ["dark"])
+    paint(everything, ["light"], n=10)
+    paint(everything, ["middle"], first=5)
+    imprint("fit", everything, "-o", "one.imprint", *RAW)
+    merged, one = Imprinter.load("c.imprint"), Imprinter.load("one.imprint")
+    assert merged.expected_accuracy_ == one.expected_accuracy_
+    new = paint(tmp_path / "new", ["dark", "light", "middle"], first=20)
+    answers = [
+        json.loads(imprint("predict", f"{name}.imprint", new, "--json").out)
+        for name in ("c", "one")
+    ]
+    assert answers[0] == answers[1]
+    # exemplars of both sites serve as reasons
+    why = imprint("predict", "c.imprint", new / "light" / "20.png", "--why")
+    assert "light/" in why.out
+
+
+def test_merge_reports_images_that_several_models_have(imprint, paint, tmp_path):
+    for name, n in (("a", 5), ("b", 7)):
+        folder = paint(tmp_path / name, ["dark", "light"], n=n)
+        assert imprint("fit", folder, "-o", f"{name}.imprint", *RAW).code == 0
+    done = imprint("merge", "a.imprint", "b.imprint", "-o", "c.imprint", "--json")
+    assert json.loads(done.out)["classes"] == ["dark", "light"]
+    assert done.err == (
+        "10 pictures of a class are in several models; they count several times.\n"
+    )
+
+
+def test_what_cannot_be_merged_is_one_sentence(imprint, sites, paint, tmp_path, photos):
+    words = ("-o", "c.imprint")
+    imprint("merge", "a.imprint", *words).refused("two or more model files")
+    imprint("merge", "a.imprint", "a.imprint", *words).refused(
+        "a.imprint is given twice"
+    )
+    (tmp_path / "copy.imprint").write_bytes((tmp_path / "a.imprint").read_bytes())
+    imprint("merge", "a.imprint", "copy.imprint", *words).refused(
+        "copy.imprint is a copy of a.imprint"
+    )
+    imprint("merge", "a.imprint", "no.imprint", *words).refused("no.imprint")
+    damaged = bytearray((tmp_path / "a.imprint").read_bytes())
+    damaged[-3] ^= 1
+    (tmp_path / "damaged.imprint").write_bytes(damaged)
+    imprint("merge", "a.imprint", "damaged.imprint", *words).refused("checksum")
+    for options, part in (
+        (("--seed", 1), "random_state 1"),
+        (("--generator", "all"), "generator all"),
+    ):
+        imprint("fit", sites["b"], "-o", "other.imprint", *RAW, *options)
+        imprint("merge", "a.imprint", "other.imprint", *words).refused(
+            "other.imprint has", part, "a.imprint has"
+        )
+    imprint("fit", photos, "-o", "net.imprint", "-b", "tinynet", "-r", "janson2022")
+    imprint("merge", "a.imprint", "net.imprint", *words).refused(
+        "net.imprint has the backbone tinynet and a.imprint has the backbone raw"
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 4)), np.arange(20) % 2
+    ImprintClassifier(generator="mean").fit(X, y).save("rows.imprint")
+    imprint("merge", "a.imprint", "rows.imprint", *words).refused("no backbone")
+    imprint("merge", "rows.imprint", "a.imprint", *words).refused("the backbone raw")
+    assert not (tmp_path / "c.imprint").exists()
+
+
+def test_the_output_may_be_one_of_the_inputs(imprint, sites):
+    assert imprint("merge", "a.imprint", "b.imprint", "-o", "a.imprint").code == 0
+    assert Imprinter.load("a.imprint").classes_.tolist() == ["dark", "light", "middle"]
+    imprint("merge", "b.imprint", "a.imprint", "-o", "a/dark/0.png").refused(
+        "is not an imprint model"
+    )
