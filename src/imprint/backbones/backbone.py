@@ -56,6 +56,7 @@ class Backbone(ABC):
         self, record: Record, weights: str, version: int, precision: str = "float32"
     ):
         self.record, self.width, self.modality = record, record.width, record.modality
+        self.blocks = record.blocks
         self.fingerprint = record.fingerprint(weights, version, precision)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from imprint.backbones import block
+from imprint.backbones.block import Block
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.arrays import digest
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
@@ -28,6 +30,7 @@ PREFIXES |= dict.fromkeys(
 """The adapters of backbones without a record here, such as `onnx:FILE`, and what
 follows the colon.
 """
+LAST = ":last"  # after the name of a backbone: its last layer alone, without blocks
 NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
 EXTRAS = {
     "torchvision": "torch",
@@ -54,6 +57,8 @@ class Record:
     # length of a frame of sound; a recording is the average of its frames
     seconds: float | None = None
     layer: str | None = None  # the output or tensor that is the embedding
+    # several tensors that are the embedding side by side, the last layer first
+    blocks: tuple[Block, ...] = ()
     # the weights: `weights/...` is part of the package; for a bare name see `location`
     file: str | None = None
     size: int | None = None  # bytes of that file
@@ -89,11 +94,52 @@ class Record:
             raise ParameterError(
                 f"Record(sha256={self.sha256!r}): sha256 must be 8 to 64 digits 0-9a-f."
             )
+        if self.blocks:
+            self._check_blocks()
+
+    def _check_blocks(self) -> None:
+        total = sum(b.width for b in self.blocks)
+        if self.width != total:
+            raise ParameterError(
+                f"Record(width={self.width}): width must be the sum of the widths of"
+                f" its blocks, {total}; leave it out."
+            )
+        if self.layer is not None:
+            raise ParameterError(
+                f"Record(layer={self.layer!r}): with blocks, leave layer out; the first"
+                " block is the last layer."
+            )
+        names = [b.name for b in self.blocks]
+        if len(set(names)) < len(names):
+            raise ParameterError(
+                f"Record(blocks=...): the names of blocks must differ, not"
+                f" {', '.join(names)}."
+            )
 
     @property
     def input_size(self) -> tuple[int, int] | None:
         """Height and width of the network's input; None for texts and sounds."""
         return self.preprocess.size if self.preprocess else None
+
+    @property
+    def block_widths(self) -> tuple[int, ...]:
+        """The widths of the blocks; `()` where the embedding is one layer."""
+        return tuple(b.width for b in self.blocks) if len(self.blocks) > 1 else ()
+
+    def last_layer(self) -> "Record":
+        """The record of the first block alone, which is the last layer."""
+        if not self.blocks:
+            return self
+        first = self.blocks[0]
+        if first.projected_from is None and first.pooling == self._default_pooling:
+            # as a record without blocks states it, so both have one fingerprint
+            return replace(self, blocks=(), layer=first.tensor, width=first.width)
+        return replace(self, blocks=(first,), width=first.width)
+
+    @property
+    def _default_pooling(self) -> str:
+        """How an adapter pools the layer of a record without blocks."""
+        return "tokens" if self.modality == "text" else "none"
 
     @property
     def download(self) -> str | None:
@@ -116,6 +162,10 @@ class Record:
             self.preprocess.as_json() if self.preprocess else None, sort_keys=True
         )
         truncation = [] if self.tokens is None else [f"{self.tokens} tokens"]
+        blocks = []
+        if self.blocks:
+            stated = [b.as_json() for b in self.blocks]
+            blocks = [block.VERSION, json.dumps(stated, sort_keys=True)]
         return digest(
             [
                 self.adapter,
@@ -125,6 +175,7 @@ class Record:
                 self.layer or "",
                 precision,
                 *truncation,
+                *blocks,
             ]
         )
 
@@ -136,6 +187,9 @@ class Record:
         values, types = dict(raw), get_type_hints(cls)
         if values.get("preprocess") is not None:
             values["preprocess"] = Preprocess.from_json(values["preprocess"])
+        blocks = _blocks_from_json(values.pop("blocks", []))
+        if blocks:
+            values.setdefault("width", sum(b.width for b in blocks))
         for key, value in values.items():
             if key not in types:
                 raise ParameterError(
@@ -149,13 +203,25 @@ class Record:
         for key in ("name", "adapter", "width"):
             if key not in values:
                 raise ParameterError(f"A record must have {key!r}.")
-        return cls(**values)
+        return cls(blocks=blocks, **values)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values that `json.dumps` writes and `from_json` reads."""
-        return vars(self) | {
-            "preprocess": self.preprocess.as_json() if self.preprocess else None
+        """Plain values that `json.dumps` writes and `from_json` reads; `blocks` only
+        where there are some.
+        """
+        values = vars(self) | {
+            "preprocess": self.preprocess.as_json() if self.preprocess else None,
+            "blocks": [b.as_json() for b in self.blocks],
         }
+        if not self.blocks:
+            del values["blocks"]
+        return values
+
+
+def _blocks_from_json(raw: Any) -> tuple[Block, ...]:
+    if not isinstance(raw, list):
+        raise ParameterError(f"blocks={raw!r}: it must be a list of JSON objects.")
+    return tuple(Block.from_json(entry) for entry in raw)
 
 
 def names() -> list[str]:
@@ -178,6 +244,9 @@ def find(spec: object) -> Record | str:
     """The record of a backbone, or its name in another library if the loaded model
     describes itself.
     """
+    if isinstance(spec, str) and spec.endswith(LAST):
+        source = find(spec.removesuffix(LAST))
+        return source.last_layer() if isinstance(source, Record) else source
     prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if prefix not in PREFIXES or not rest:
         return named(spec)

@@ -55,6 +55,7 @@ class DeferredBackbone:
     ):
         self.record, self.fingerprint, self._load = record, fingerprint, load
         self.width, self.modality = record.width, record.modality
+        self.blocks = record.blocks
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # `copy` and `pickle` look for such attributes

@@ -58,7 +58,7 @@ def subset(backbone, name, split):
 )
 def test_tinynet_reproduces_the_stored_embeddings_within_quantisation(name, split):
     pictures, bytes_, scale, offset = subset("tinynet", name, split)
-    out = embed(load("tinynet", threads=2), pictures)
+    out = embed(load("tinynet:last", threads=2), pictures)
     steps = np.clip((out - offset) / scale, 0, 255)
     wrong = np.abs(steps - bytes_)
     assert (
@@ -121,7 +121,7 @@ def test_every_mobilenet_separates_photographs_better_than_pixels(name, width):
 def test_efficientnet_in_half_precision_is_the_original():
     ort = pytest.importorskip("onnxruntime")
     backbone, whole = (
-        load("efficientnet_lite0", threads=2),
+        load("efficientnet_lite0:last", threads=2),
         SHARED / "models/efficientnet_lite0.onnx",
     )
     original = ort.InferenceSession(whole, providers=["CPUExecutionProvider"])
@@ -140,7 +140,7 @@ def test_efficientnet_in_half_precision_is_the_original():
 
 def test_the_head_of_efficientnet_names_lorries_and_birds():
     pack, classifier = np.load(SHARED / "data/cifar10.npz"), head("efficientnet_lite0")
-    out = embed(load("efficientnet_lite0"), pack["test_images"][:300])
+    out = embed(load("efficientnet_lite0:last"), pack["test_images"][:300])
     guess = np.array(classifier.ids)[
         (out @ classifier.weights.T + classifier.bias).argmax(1)
     ]

@@ -3,11 +3,14 @@
 import math
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from imprint.backbones.backbone import PictureBackbone, thread_count
+from imprint.backbones.onnx_blocks import Shape, add_blocks
+from imprint.backbones.onnx_graph import Additions, tensor_names
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, read_weights
 from imprint.core.arrays import Array
@@ -21,27 +24,24 @@ NO_FOLDER = f"{os.devnull}/external-data"
 
 
 class OnnxBackbone(PictureBackbone):
-    """A network with one input, of which one output is the embedding; the batch is the
-    first axis.
+    """A network with one input, whose first axis is the batch.
+
+    Its embedding is one output, or its blocks.
     """
 
     def __init__(self, record: Record, device: str, threads: int | None):
         content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device = device
+        content, layer = with_blocks(record, content)
         self._session = session(record.name, content, device, threads)
-        inputs, outputs = (
-            self._session.get_inputs(),
-            [o.name for o in self._session.get_outputs()],
-        )
-        if len(inputs) != 1:
-            raise ParameterError(
-                f"{record.name} has {len(inputs)} inputs; a backbone must have one."
-            )
-        _check_input(record.name, inputs[0], self.preprocess)
-        self._input, self._layer = inputs[0].name, record.layer or outputs[0]
+        outputs = [o.name for o in self._session.get_outputs()]
+        node = _only_input(record.name, self._session)
+        _check_input(record.name, node, self.preprocess)
+        self._input = node.name
+        self._layer = layer or outputs[0]
         values = math.prod(self.preprocess.size) * self.preprocess.channels
-        has_batches = inputs[0].shape[:1] != [1]
+        has_batches = node.shape[:1] != [1]
         self.slice_rows = max(1, PASS_VALUES // values) if has_batches else 1
         if self._layer not in outputs:
             raise unknown("layer", self._layer, outputs)
@@ -81,7 +81,64 @@ def _check_input(name: str, node: Any, rule: Preprocess) -> None:
         )
 
 
-def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
+def with_blocks(record: Record, model: bytes) -> tuple[bytes, str | None]:
+    """The model of a record, and the output that is the embedding; None means the
+    first.
+
+    Blocks are one more output.
+    """
+    if not record.blocks:
+        return model, record.layer
+    added = Additions()
+    shapes = tensor_shapes(record, model)
+    output = add_blocks(added, record.name, record.blocks, shapes)
+    return added.after(model), output
+
+
+def tensor_shapes(record: Record, model: bytes) -> dict[str, Shape]:
+    """The shapes of the tensors that blocks read, measured with a blank picture."""
+    tensors = list(dict.fromkeys(block.tensor for block in record.blocks))
+    tapped = with_outputs(record.name, model, tensors)
+    runtime = session(record.name, tapped, "cpu", 1, optimise=False)
+    rule = record.preprocess
+    if rule is None:
+        raise ParameterError(f"The record of {record.name} has no preprocess.")
+    node = _only_input(record.name, runtime)
+    _check_input(record.name, node, rule)
+    blank = np.zeros((1, *rule.size, rule.channels), np.uint8)
+    values = runtime.run(tensors, {node.name: rule.arrange(blank)})
+    return {tensor: value.shape for tensor, value in zip(tensors, values)}
+
+
+def with_outputs(name: str, model: bytes, tensors: Iterable[str]) -> bytes:
+    """The model with inner tensors as further outputs; unknown ones are refused."""
+    known = tensor_names(model)
+    added = Additions()
+    for tensor in tensors:
+        # ONNX Runtime refuses a file that is not a model
+        if known and tensor not in known:
+            raise unknown(f"tensor of {name}", tensor, known)
+        added.output(tensor)
+    return added.after(model)
+
+
+def _only_input(name: str, runtime: Any) -> Any:
+    inputs = runtime.get_inputs()
+    if len(inputs) != 1:
+        raise ParameterError(
+            f"{name} has {len(inputs)} inputs; a backbone must have one."
+        )
+    return inputs[0]
+
+
+def session(
+    name: str,
+    content: bytes,
+    device: str,
+    threads: int | None,
+    *,
+    optimise: bool = True,
+) -> Any:
     """An ONNX Runtime session; `name` is what errors call the network."""
     import onnxruntime as ort
     from onnxruntime.capi import onnxruntime_pybind11_state as failures
@@ -90,6 +147,8 @@ def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
     options.log_severity_level = 3
     options.intra_op_num_threads = thread_count(threads)
     options.inter_op_num_threads = 1
+    if not optimise:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path", NO_FOLDER

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from imprint.backbones.adapters.onnx import session
+from imprint.backbones.adapters.onnx import session, with_outputs
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.record import Record, read_weights
 from imprint.core.arrays import Array
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 
 VERSION = 1
 PASS_TEXTS = 8  # texts of one length per pass of the network; more is not faster
@@ -28,6 +28,9 @@ class SentenceEncoder(Backbone):
         content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device, self._threads = device, thread_count(threads)
+        self._tensors = _tensors(record)
+        inner = [tensor for tensor in self._tensors if tensor != record.layer]
+        content = with_outputs(record.name, content, inner)
         self._session = session(record.name, content, device, 1)
         tokenizer = self._session.get_modelmeta().custom_metadata_map.get("tokenizer")
         if tokenizer is None or record.tokens is None:
@@ -67,8 +70,8 @@ class SentenceEncoder(Backbone):
             "attention_mask": np.ones_like(ids),
             "token_type_ids": np.zeros_like(ids),
         }
-        # over the tokens
-        return self._session.run([self.record.layer], inputs)[0].mean(1)
+        values = self._session.run(self._tensors, inputs)
+        return np.concatenate([layer.mean(1) for layer in values], axis=1)  # of tokens
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         beginnings = self.cut(texts)
@@ -77,6 +80,19 @@ class SentenceEncoder(Backbone):
             len(beginning) < len(text) or bool(encoding.overflowing)
             for text, beginning, encoding in zip(texts, beginnings, encodings)
         )
+
+
+def _tensors(record: Record) -> list[str]:
+    """The tensors that are averaged over the tokens: the layer, or those of blocks."""
+    for block in record.blocks:
+        if block.pooling != "tokens" or block.projected_from is not None:
+            raise ParameterError(
+                f"The block {block.name!r} of {record.name}: a block of texts must have"
+                " the pooling 'tokens', without a projection."
+            )
+    if record.blocks:
+        return [block.tensor for block in record.blocks]
+    return [str(record.layer)]
 
 
 load = SentenceEncoder
