@@ -19,6 +19,7 @@ from imprint.backbones.record import (
     adapter,
     find,
     is_installed,
+    last_layer,
     names,
     weights_digest,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "default",
     "head",
     "is_installed",
+    "last_layer",
     "load",
     "names",
     "record",

@@ -257,6 +257,12 @@ def find(spec: object) -> Record | str:
     )
 
 
+def last_layer(spec: str) -> str:
+    """The text that loads the last layer of a backbone alone."""
+    source = find(spec)
+    return f"{spec}{LAST}" if isinstance(source, Record) and source.blocks else spec
+
+
 def adapter(name: object) -> Any:
     """The module that runs a backbone: a file in `adapters/`, or that of a plug-in."""
     is_builtin = find_spec(f"imprint.backbones.adapters.{name}") is not None

@@ -156,6 +156,8 @@ def _portable(head: Decider, origin: tuple[Record, str] | None) -> Portable:
         }
         preprocess = record.preprocess.as_json() if record.preprocess else None
         backbone |= {"fingerprint": fingerprint, "preprocess": preprocess}
+        if record.blocks:
+            backbone["blocks"] = [block.as_json() for block in record.blocks]
     about = {
         "version": 2,
         "written_by": f"imprint {__version__}",

@@ -9,6 +9,7 @@ from onnx import checker, compose, helper, numpy_helper
 
 from imprint.aggregators._base import Aggregator
 from imprint.backbones import Backbone, Preprocess
+from imprint.backbones.adapters.onnx import with_blocks
 from imprint.backbones.record import read_weights
 from imprint.calibration import Calibration
 from imprint.calibration.calibration import MIN_PROBABILITY
@@ -118,7 +119,8 @@ def _graph(head: Decider, network: Backbone | None) -> Any:
     if network is not None:
         record, rule = network.record, network.record.preprocess
         if record.adapter == "onnx" and rule is not None:
-            return _joined(head, read_weights(record)[0], rule, record.layer)
+            content, layer = with_blocks(record, read_weights(record)[0])
+            return _joined(head, content, rule, layer)
         if record.adapter != "raw" or rule is None:
             requirement = (
                 "one graph can hold the pixels themselves, or a picture network that"

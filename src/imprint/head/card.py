@@ -63,8 +63,8 @@ class ModelCard:
     expected_accuracy: float | None
     expected_interval: tuple[float, float] | None
     backbone: dict[str, Any] | None
-    """The name, fingerprint, licence, pre-training data and source of the network; None
-    for embeddings.
+    """The name, fingerprint, blocks, licence, pre-training data and source of the
+    network; None for embeddings.
     """
     tags: bool = False  # whether an input may have several of the classes, or none
 
@@ -145,6 +145,10 @@ class ModelCard:
                 f"{self.backbone['name']} (fingerprint"
                 f" `{self.backbone['fingerprint'][:16]}`)"
             )
+            if blocks := self.backbone["blocks"]:
+                facts["Blocks of the embedding"] = ", ".join(
+                    f"{block['name']} ({block['width']:,})" for block in blocks
+                )
             facts["Backbone's licence"] = str(self.backbone["licence"] or "not stated")
             facts["Backbone's training data"] = str(
                 self.backbone["pretraining"] or "not stated"
@@ -195,6 +199,7 @@ def model_card(
         network = {
             "name": origin["spec"],
             "fingerprint": origin["fingerprint"],
+            "blocks": origin["record"].get("blocks", []),
             **stated,
         }
     return ModelCard(

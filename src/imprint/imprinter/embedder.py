@@ -298,7 +298,12 @@ class BackboneEmbedder:
         )
         names = [split.names[i] for i in rows.index.tolist()]
         return Embedded(
-            rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags
+            rows.X,
+            names,
+            rows.skipped,
+            None if y is None else y[rows.index],
+            tags=tags,
+            blocks=self.reader.record.block_widths,
         )
 
 
@@ -343,7 +348,11 @@ class ClassNames:
         texts = [self.wording.get(str(label), words_of(label)) for label in labels]
         captions = [f"{NAME_CAPTION}, {text!r}" for text in texts]
         return Embedded(
-            backbone.embed_names(texts), captions, (), np.array(list(labels))
+            backbone.embed_names(texts),
+            captions,
+            (),
+            np.array(list(labels)),
+            blocks=backbone.record.block_widths,
         )
 
     def examples(

@@ -78,6 +78,7 @@ class Embedded(NamedTuple):
     tags: tuple[Any, ...] | None = None
     folders: bool = False  # whether the labels are names of folders
     weight: Array | None = None  # (n,) of labelled inputs; None: all count alike
+    blocks: tuple[int, ...] = ()  # the widths of the blocks of X, if it has several
 
     @property
     def readable(self) -> Array:

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -123,6 +124,9 @@ class Imprinter(Predictor):
         )
         if self._strategy is not None:
             backbone = backbone or backbones.default("image")
+            if backbone != NO_BACKBONE:
+                # the classifier of the network reads its last layer
+                backbone = backbones.last_layer(backbone)
             method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
         self._method = Method.of(**{**method, **parts})
         self._method_chosen = recipe is not None or bool(parts)
@@ -190,6 +194,7 @@ class Imprinter(Predictor):
                 )
                 raise ParameterError(f"fit(data): {rule}.")
             method = method if self._method_chosen else default_method()
+        method = replace(method, blocks=rows.blocks)
         empty = new_head(
             Head(method, self._seed, rows.X.dtype), rows.tags, calibrate=False
         )
@@ -222,9 +227,9 @@ class Imprinter(Predictor):
         self.embedder.choose(
             modality("text") if self.embedder.spec is None else self.embedder.kind
         )
-        return self._fit(
-            names.rows(sorted(names.wording), self.backbone), self._method, named=True
-        )
+        rows = names.rows(sorted(names.wording), self.backbone)
+        method = replace(self._method, blocks=rows.blocks)
+        return self._fit(rows, method, named=True)
 
     def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
         # the others use no held-out rows

@@ -115,8 +115,10 @@ def open_project(
             f" --folder {folder} --backbone {stated}."
         )
     spec = spec or stated
-    method = Method.of(**recipes.describe(recipe).parts())
-    project = Project(folder, spec, load(spec), method)
+    backbone = load(spec)
+    blocks = backbone.record.block_widths
+    method = Method.of(**recipes.describe(recipe).parts(), blocks=blocks or None)
+    project = Project(folder, spec, backbone, method)
     current = {"backbone": spec, "recipe": recipe, "modality": project.modality.name}
     if not current.items() <= facts.items():
         project.store.set_facts(current)
