@@ -63,7 +63,8 @@ def run(args: Sequence[str] | None = None) -> int:
         if debug:
             raise
         terminal.fail(_in_cli_terms(str(e), words))
-        return EXIT_FAILURE if isinstance(e, UnreadableInput) else EXIT_USAGE
+        is_failure = isinstance(e, UnreadableInput | MemoryError)
+        return EXIT_FAILURE if is_failure else EXIT_USAGE
     if code == cli.EXIT_INTERRUPTED:  # typer's exit code after Ctrl-C
         raise KeyboardInterrupt
     try:

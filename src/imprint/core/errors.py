@@ -15,6 +15,7 @@ __all__ = [
     "KindError",
     "MissingExtraError",
     "NotFittedError",
+    "OutOfMemoryError",
     "ParameterError",
     "SmallSampleWarning",
     "TooFewProxiesError",
@@ -97,11 +98,11 @@ def reporting(action: str, path: object) -> Iterator[None]:
 @contextmanager
 def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None]:
     """Report a missing or damaged file in one sentence; on damage, other libraries
-    raise exceptions of any type.
+    raise exceptions of any type. A lack of memory is no damage.
     """
     try:
         yield
-    except ImprintError:
+    except (ImprintError, MemoryError):
         raise
     except Exception as e:
         if isinstance(e, OSError) and e.errno:
@@ -117,6 +118,10 @@ def require(condition: object) -> None:
     """
     if not condition:
         raise ValueError
+
+
+class OutOfMemoryError(ImprintError, MemoryError):
+    """The machine lacks the memory to read an input, which may be intact."""
 
 
 class NotFittedError(ImprintError, ValueError, AttributeError):

@@ -1,11 +1,19 @@
-"""Peak memory of this process, memory of the machine, and garbage collection."""
+"""Peak memory of this process, memory of the machine, garbage collection, and how much
+is decoded at once.
+"""
 
+import ctypes
 import gc
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Condition, local
+
+# pixels of an image after which freed memory is returned to the system; it takes
+# milliseconds, less than decoding so many
+LARGE_IMAGE = 1 << 22
 
 
 def reset_peak() -> None:
@@ -41,6 +49,17 @@ def physical_memory() -> int:
         return 0
 
 
+def usable_memory() -> int:
+    """Memory that this process may use in bytes: that of the machine, or the limit of
+    its container; 0 if it cannot be measured.
+    """
+    machine = physical_memory()
+    with suppress(OSError, ValueError):  # "max" without a limit
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        return min(machine or limit, limit)
+    return machine
+
+
 @contextmanager
 def without_collection() -> Iterator[None]:
     """Disable cyclic garbage collection while many objects are allocated that all stay
@@ -53,3 +72,74 @@ def without_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def release_memory() -> None:
+    """Return freed memory to the system, where the C library can: without it, the
+    blocks of large images that several threads have freed stay with the process.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # only in the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class DecodingBudget:
+    """Limits the pixels of the images that threads hold at the same time while they
+    decode and prepare them, and with them the memory.
+
+    Parameters
+    ----------
+    limit : int
+        Maximum number of pixels. A larger image is decoded alone.
+    """
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.used = 0
+        self._largest = 0  # since memory was last returned
+        self._changed = Condition()
+        self._thread = local()
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """A block in which this thread decodes one image; its pixels count until the
+        outermost such block ends.
+        """
+        if getattr(self._thread, "is_holding", False):
+            yield
+            return
+        self._thread.is_holding = True
+        self._thread.pixels = 0
+        try:
+            yield
+        finally:
+            self._thread.is_holding = False
+            self._give_back(self._thread.pixels)
+
+    def take(self, pixels: int) -> None:
+        """Wait until an image of so many pixels fits next to those being decoded.
+
+        Without a block, nothing says when the image is dropped, so it does not count. A
+        thread that holds an image already does not wait, so no two wait for each other.
+        """
+        if not getattr(self._thread, "is_holding", False):
+            return
+        with self._changed:
+            if not self._thread.pixels:
+                self._changed.wait_for(
+                    lambda: not self.used or self.used + pixels <= self.limit
+                )
+            self.used += pixels
+            self._largest = max(self._largest, pixels)
+        self._thread.pixels += pixels
+
+    def _give_back(self, pixels: int) -> None:
+        if not pixels:
+            return
+        with self._changed:
+            self.used -= pixels
+            self._changed.notify_all()
+            returns_memory = not self.used and self._largest >= LARGE_IMAGE
+            if returns_memory:
+                self._largest = 0
+        if returns_memory:
+            release_memory()

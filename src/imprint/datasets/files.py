@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.arrays import digest
-from imprint.core.errors import FileError, UnreadableInput, reporting_damage
+from imprint.core.errors import (
+    FileError,
+    OutOfMemoryError,
+    UnreadableInput,
+    reporting_damage,
+)
 from imprint.core.files.atomic import home, make_folder, read_checked, write_checked
 from imprint.core.files.unpacking import excess, unpacked_limit
 from imprint.modalities import read_file
@@ -87,6 +92,9 @@ class FileInputs:
             return self._decode(raw)
         except UnreadableInput as e:
             raise UnreadableInput(self.names[i], e.reason) from None
+        except MemoryError as e:
+            reason = str(e) or "There is not enough memory."
+            raise OutOfMemoryError(f"{self.names[i]}: {reason}") from None
 
     def fingerprint(self) -> str:
         """The digest of the bytes of all files, in order."""
@@ -165,7 +173,7 @@ class ZipInputs(FileInputs):
                 raise UnreadableInput(name, f"it {excess(limit)}; unpack the archive")
             with archive.open(info) as member:
                 return member.read(limit + 1)
-        except UnreadableInput:
+        except (UnreadableInput, MemoryError):
             raise
         except Exception as e:  # on damage, decompressors raise exceptions of any type
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None

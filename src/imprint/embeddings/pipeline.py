@@ -21,6 +21,7 @@ from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
 from imprint.core.arrays import Array
 from imprint.core.errors import ImprintError, UnreadableInput, check_int
+from imprint.modalities.image import DECODING
 
 BATCH_SIZE = 64
 # inputs of a large first batch that are embedded at a time, so that progress is visible
@@ -177,7 +178,8 @@ def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
     prepared: dict[int, Any] = {}
     for i in span:
         try:
-            prepared[i] = job.backbone.prepare(job.data.inputs[i])
+            with DECODING.holding():
+                prepared[i] = job.backbone.prepare(job.data.inputs[i])
         except UnreadableInput as e:
             prepared[i] = Skipped(job.offset + i, job.data.names[i], e.reason)
     return prepared

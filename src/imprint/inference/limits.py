@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Condition
 
 from imprint.core.errors import ImprintError
 
@@ -106,32 +105,3 @@ class Admission:
         duration = time.monotonic() - self._answered[0]
         seconds = self.inputs * duration / len(self._answered)
         return min(MAX_RETRY_AFTER, max(1, math.ceil(seconds)))
-
-
-class PixelBudget:
-    """Limits the pixels of the images that threads decode at the same time, and with
-    them the memory.
-    """
-
-    def __init__(self, pixels: int):
-        self._limit = pixels
-        self._used = 0
-        self._changed = Condition()
-
-    @contextmanager
-    def decoding(self, pixels: int) -> Iterator[None]:
-        """Wait until an image with so many pixels fits next to those being decoded.
-
-        An image larger than the budget is decoded alone.
-        """
-        with self._changed:
-            self._changed.wait_for(
-                lambda: not self._used or self._used + pixels <= self._limit
-            )
-            self._used += pixels
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._used -= pixels
-                self._changed.notify_all()

@@ -128,6 +128,9 @@ def refusal(error: Exception) -> Response:
         headers["retry-after"] = str(error.retry_after)
     elif isinstance(error, TaskFailedError):
         status = 500
+    elif isinstance(error, MemoryError):
+        status = 503
+        sentence = str(error) or "There is not enough memory for this request."
     elif not isinstance(error, ImprintError):
         status = 500
         sentence = f"The request failed: {type(error).__name__}: {first_line(error)}."

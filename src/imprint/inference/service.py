@@ -10,13 +10,13 @@ from typing import Any
 
 from imprint.backbones.backbone import thread_count
 from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
+from imprint.core.memory import DecodingBudget
 from imprint.imprinter.items import BLANK_REASON
 from imprint.inference.batching import Answer, PredictOptions
 from imprint.inference.limits import (
     Admission,
     BusyError,
     Limits,
-    PixelBudget,
     TooLargeError,
 )
 from imprint.inference.metrics import Metrics
@@ -44,7 +44,7 @@ class Service:
         self.admission = Admission(self.limits)
         # decoding on more threads than cores makes every input wait longer
         self._pool = ThreadPoolExecutor(thread_count(threads), "prepare")
-        self._pixels = PixelBudget(self.limits.pixels)
+        self._pixels = DecodingBudget(self.limits.pixels)
         repository.report = self.reloaded
         metrics.queue.set_function(lambda: self.admission.inputs)
         for model in repository.models.values():
@@ -154,7 +154,8 @@ class Service:
                     f"{name} has {pixels:,} pixels; the maximum is"
                     f" {self.limits.pixels:,}."
                 )
-            with self._pixels.decoding(pixels):
+            with self._pixels.holding():
+                self._pixels.take(pixels)
                 return model.prepare(item)
         except UnreadableInput as e:
             raise UnreadableInput(name, e.reason) from None

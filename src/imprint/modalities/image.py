@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from imprint.core.arrays import Array
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import OutOfMemoryError, ParameterError, UnreadableInput
 from imprint.core.extras import install_hint
+from imprint.core.memory import DecodingBudget, usable_memory
 from imprint.modalities._base import Modality, refused
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 MAX_PIXELS = 1 << 26
 MAX_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP_PIXELS = 1 << 22  # that are converted at once
+# memory to decode one pixel: Pillow keeps 4 bytes, the array takes 3; WebP and JPEG
+# decoders need up to 8 more for themselves
+BYTES_PER_PIXEL = 16
+# what Pillow says if the decoder of WebP, which knows the size, cannot be created
+NO_DECODER = "could not create decoder object"
+# Pixels that all threads decode at once take an eighth of the memory; one picture of
+# the maximum size is always possible.
+DECODING = DecodingBudget(max(MAX_PIXELS, usable_memory() // 8 // BYTES_PER_PIXEL))
 FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "JPEG": ("Jpeg", "jpg", (".jpg", ".jpeg", ".jpe", ".jfif")),
     "PNG": ("Png", "zlib", (".png",)),
@@ -145,7 +154,30 @@ def read_picture(raw: bytes, least_side: int | None = None) -> Array:
     """
     with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
         _shrink(image, file, least_side)
-        return _rgb(image)
+        width, height = image.size
+        with DECODING.holding():
+            DECODING.take(width * height)
+            try:
+                return _rgb(image)
+            except UnreadableInput:
+                raise
+            except Exception:
+                _check_memory(width * height)
+                raise
+
+
+def _check_memory(pixels: int) -> None:
+    """Raise an error if the memory to decode so many pixels is lacking.
+
+    Of a decoder that failed, this tells a lack of memory from damage: some decoders
+    report both alike.
+    """
+    try:
+        np.empty(pixels * BYTES_PER_PIXEL, dtype=np.uint8)
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"There is not enough memory to decode {pixels / 1e6:.0f} million pixels."
+        ) from None
 
 
 @contextmanager
@@ -155,9 +187,15 @@ def _decoding() -> Iterator[None]:
     """
     try:
         yield
-    except UnreadableInput:
+    except (UnreadableInput, OutOfMemoryError):
         raise
+    except MemoryError:
+        raise OutOfMemoryError(
+            "There is not enough memory to decode this picture."
+        ) from None
     except Exception as e:
+        if NO_DECODER in str(e):
+            _check_memory(MAX_PIXELS)
         reason = (
             str(e).splitlines()[0].rstrip(".")
             if isinstance(e, OSError) and str(e)

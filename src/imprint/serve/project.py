@@ -28,6 +28,7 @@ from imprint.head import Head
 from imprint.imprinter.embedder import words_of
 from imprint.method import Method
 from imprint.modalities import modality
+from imprint.modalities.image import DECODING
 from imprint.serve.evaluation import ModelEvaluation, calibrated, evaluate
 from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, imported_basis, refitted
@@ -130,7 +131,8 @@ class Project:
         are embedded together.  # (d,)
         """
         try:
-            prepared = self.backbone.prepare(self.modality.read(raw))
+            with DECODING.holding():
+                prepared = self.backbone.prepare(self.modality.read(raw))
         except UnreadableInput as e:
             raise UnreadableInput(name, e.reason) from None
         return self._embedder.submit((prepared, name))

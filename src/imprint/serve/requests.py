@@ -146,6 +146,9 @@ def refusal(error: Exception) -> Response:
             503,
             f"There was no answer within {DEADLINE:g} seconds; try again.",
         )
+    elif isinstance(error, MemoryError):
+        status = 503
+        sentence = str(error) or "There is not enough memory for this request."
     elif not isinstance(error, ImprintError):
         status, sentence = 500, f"The request failed: {type(error).__name__}: {error}."
     elif isinstance(error, NotFittedError | TaskFailedError):

@@ -18,7 +18,7 @@ from imprint.datasets import samples
 from imprint.evaluation import Evaluation
 from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
-from imprint.modalities.image import read_picture
+from imprint.modalities.image import DECODING, read_picture
 from imprint.modalities.sound import Recording
 from imprint.serve.evaluation import EvaluatedItems, ModelEvaluation
 from imprint.serve.export import picture_input
@@ -283,8 +283,14 @@ def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
     """The media type and bytes of an input for the page. It is decoded and encoded
     again, which removes all else.
     """
+    with DECODING.holding():
+        return _preview(modality, raw, side)
+
+
+def _preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
     item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
-    shown, out = modality.show(item), io.BytesIO()
+    shown = modality.show(item)
+    out = io.BytesIO()
     if isinstance(item, Recording):
         wavfile.write(
             out, item.rate, (np.clip(item.samples, -1, 1) * 32767).astype(np.int16)

@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,3 +153,121 @@ def test_wrong_usage(imprint, model, photos, tmp_path):
         == 0
     )
     imprint("watch", "plain.imprint", photos).refused("not calibrated")
+
+
+@pytest.fixture
+def watcher(model):
+    """Watches a folder with the model of shades."""
+
+    def watch(folder):
+        loaded = Imprinter.load(model, cache=False)
+        monitor = DriftMonitor.of(loaded.state.head)
+        return _Watcher(loaded, monitor, folder, json=False)
+
+    return watch
+
+
+def test_a_sub_folder_may_disappear_during_a_scan(
+    watcher, paint, tmp_path, monkeypatch, capsys
+):
+    new = paint(tmp_path / "new", ["dark", "light"], n=2, first=100)
+    scandir = os.scandir
+
+    def scan(path=".", *rest):
+        if not isinstance(path, int) and Path(path).name == "light":
+            monkeypatch.undo()
+            shutil.rmtree(path)
+        return scandir(path, *rest)
+
+    watching = watcher(new)
+    monkeypatch.setattr(os, "scandir", scan)
+    watching.classify(settled=False)
+    done = capsys.readouterr()
+    assert (len(done.out.splitlines()), done.err) == (2, "")
+    assert not (new / "light").exists()
+    shutil.rmtree(new)  # and so may the folder itself
+    watching.classify(settled=False)
+    paint(new, ["light"], n=1, first=300)
+    watching.classify(settled=False)
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_slowly_written_file_is_classified_in_the_end(
+    watcher, paint, tmp_path, capsys
+):
+    (path,) = paint(tmp_path / "new", ["dark"], n=1, first=100).rglob("*.png")
+    content, watching = path.read_bytes(), watcher(tmp_path / "new")
+    path.write_bytes(content[:40])
+    for _ in range(3):  # it stands still for a while
+        watching.classify(settled=True)
+    done = capsys.readouterr()
+    assert (done.out, done.err.count("Skipped")) == ("", 1)
+    path.write_bytes(content)
+    for _ in range(3):
+        watching.classify(settled=True)
+    done = capsys.readouterr()
+    assert (len(done.out.splitlines()), done.err) == (1, "")
+    assert not watching.unreadable
+
+
+def test_a_replaced_file_is_classified_again(watcher, paint, tmp_path, capsys):
+    new = paint(tmp_path / "new", ["dark"], n=1, first=100)
+    other = paint(tmp_path / "other", ["light"], n=1, first=100)
+    watching, shown = watcher(new), []
+    for _ in range(3):
+        watching.classify(settled=True)
+    shown += capsys.readouterr().out.splitlines()
+    os.replace(other / "light" / "100.png", new / "dark" / "100.png")
+    for _ in range(3):
+        watching.classify(settled=True)
+    shown += capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[1] for line in shown] == ["dark", "light"]
+    assert watching.monitor.inputs == 2
+
+
+def test_a_file_that_only_gets_a_new_time_is_not_another_input(
+    watcher, paint, tmp_path, capsys
+):
+    new = paint(tmp_path / "new", ["dark"], n=1, first=100)
+    watching = watcher(new)
+    for change in range(3):
+        os.utime(new / "dark" / "100.png", (1000 * change, 1000 * change))
+        watching.classify(settled=False)
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert watching.monitor.inputs == 1
+
+
+def test_texts_in_files_are_watched(imprint, tmp_path):
+    texts = {"money": ["refund it", "a fee", "my money"], "card": ["lost card"] * 2}
+    rows = [
+        f"{text} {i},{label}"
+        for label, all in texts.items()
+        for i, text in enumerate(all)
+    ]
+    (tmp_path / "mails.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    assert imprint("fit", "mails.csv", "-o", "m.imprint").code == 0
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "a.txt").write_text("where is my money")
+    (tmp_path / "inbox" / "b.txt").write_text("  ")
+    done = imprint("watch", "m.imprint", "inbox", "--once", "--json")
+    (answer,) = map(json.loads, done.out.splitlines())
+    assert (answer["path"], answer["label"]) == ("inbox/a.txt", "money")
+    assert "Skipped inbox/b.txt: the text is empty." in done.err
+    assert done.code == 1
+    (tmp_path / "inbox" / "more.csv").write_text("text\nmy card\nmy fee\n")
+    done = imprint("watch", "m.imprint", "inbox", "--once", "--json")
+    assert "inbox/more.csv is a table, which watch does not read" in done.err
+    assert "imprint predict MODEL inbox/more.csv" in done.err
+
+
+def test_a_model_of_embeddings_watches_nothing(imprint, tmp_path):
+    np.savez(
+        "train.npz",
+        X=np.random.default_rng(0).normal(size=(20, 4)),
+        y=np.repeat(["a", "b"], 10),
+    )
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    (tmp_path / "new").mkdir()
+    imprint("watch", "m.imprint", "new", "--once").refused(
+        "a model of embeddings", "imprint predict"
+    )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from imprint.inference.limits import Admission, BusyError, Limits, PixelBudget
+from imprint.inference.limits import Admission, BusyError, Limits
 
 from .conftest import image, png, serving
 
@@ -86,20 +86,3 @@ def test_room_is_given_back_after_a_failure():
     with admission.room(3), pytest.raises(BusyError) as error, admission.room(1):
         pass
     assert error.value.status == 429
-
-
-def test_images_are_decoded_together_only_within_the_budget():
-    budget, entered = PixelBudget(10), threading.Event()
-
-    def decode():
-        with budget.decoding(6):
-            entered.set()
-
-    with budget.decoding(5):
-        thread = threading.Thread(target=decode)
-        thread.start()
-        assert not entered.wait(0.05)
-    assert entered.wait(5)
-    thread.join()
-    with budget.decoding(50):  # alone, although it is larger than the budget
-        pass
