@@ -4,8 +4,9 @@ estimator.
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from imprint.core.component import DEFAULT_METHOD, PARTS
 from imprint.core.errors import DataWarning, FileError, KindError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
-from imprint.core.labels import check_kinds, positions
+from imprint.core.labels import check_kinds, listed, positions, renamed_key
 from imprint.core.threads import compare_and_set
 from imprint.estimator.base import (
     FLOATS,
@@ -208,6 +209,34 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         compare_and_set(self, "_learnt", update)
         for sentence in outcome[0].notices("rows"):
             warnings.warn(sentence, DataWarning, stacklevel=2)
+        return self
+
+    def split(self, classes: Iterable[Any]) -> Self:
+        """A classifier with only some classes, identical to one that never saw the
+        others; `animal/` stands for the classes below this node of a tree.
+        """
+        self._refuse_balanced("split(classes)")
+        state = self._fitted_state()
+        part = copy(self)
+        labels = [plain(label) for label in listed("split(classes)", classes)]
+        part._learnt = state._replace(head=state.head.split(labels))
+        return part
+
+    def rename(self, old: Any, new: Any) -> Self:
+        """Give a class or a tag another name; predictions stay the same.
+
+        The random numbers of a class depend on its name. A fit under the new name can
+        therefore differ where the generator draws random numbers.
+        """
+        old_label, new_label = plain(old), plain(new)
+
+        def update(state: FittedState) -> FittedState:
+            return state._replace(head=state.head.rename(old_label, new_label))
+
+        self._fitted_state()
+        compare_and_set(self, "_learnt", update)
+        if isinstance(self.class_weight, dict):
+            self.class_weight = renamed_key(self.class_weight, old_label, new_label)
         return self
 
     def _check_mergeable(self, other: Any, name: str) -> None:

@@ -18,7 +18,7 @@ from imprint.calibration.held import (
     is_fitted,
     near_copies,
 )
-from imprint.calibration.merging import merge_folds
+from imprint.calibration.merging import merge_folds, rename_class
 from imprint.core.arrays import (
     Array,
     dtype_name,
@@ -93,6 +93,20 @@ class CrossValidation:
             other: states for other, states in self.fitted.items() if other != label
         }
         return CrossValidation(self.empty, held, fitted)
+
+    def only(self, labels: set[Any]) -> "CrossValidation":
+        """The cross-validation of some classes."""
+        held = {label: self.held[label] for label in self.held if label in labels}
+        fitted = {label: self.fitted[label] for label in self.fitted if label in labels}
+        return CrossValidation(self.empty, held, fitted)
+
+    def rename(self, old: Any, new: Any) -> "CrossValidation":
+        """The cross-validation with another name for a class, and with the same
+        calibration until more rows arrive.
+        """
+        renamed = rename_class(self, old, new)
+        renamed.derived.put("calibration", self.calibration)
+        return renamed
 
     def rows_of(self, label: Any) -> StoredRows | None:
         """All rows of a class; None if not every row is held."""

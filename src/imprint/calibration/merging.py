@@ -15,6 +15,7 @@ from imprint.calibration.held import (
     FOLDS,
     MAX_HELD_ROWS,
     HeldRows,
+    absorb,
     folds_of,
     keys_of,
     select,
@@ -62,6 +63,26 @@ def merge_folds(parts: Sequence["CrossValidation"]) -> "CrossValidation":
         stored = concatenated(list(added.values()))
         merged = merged.learn(stored.rows, as_labels(labels), stored.weight)
     return merged
+
+
+def rename_class(folds: "CrossValidation", old: Any, new: Any) -> "CrossValidation":
+    """The cross-validation with another name for a class.
+
+    Keys and folds depend on the name. A class whose rows are all held gets those of its
+    new name; the rows of another class keep their folds.
+    """
+    seed = folds.empty.seed
+    held = {new if label == old else label: rows for label, rows in folds.held.items()}
+    fitted = {
+        new if label == old else label: states for label, states in folds.fitted.items()
+    }
+    if new in fitted:
+        numbered = numbered_rows(held[new], seed, old)
+        held[new] = renumbered([numbered], seed, new)
+        return replace(folds, held=held, fitted=fitted)
+    rows, weight, _ = held[new].in_order()
+    held[new], _ = absorb(None, rows, weight, seed, new)
+    return replace(folds, held=held, fitted=fitted)
 
 
 def _merged_rows(parts: Sequence["CrossValidation"], label: Any) -> HeldRows:

@@ -256,6 +256,26 @@ def write_page(path: Path, page: str) -> None:
     terminal.note(f"The page: {path}, {terminal.file_size(path)}.")
 
 
+def label_of(model: Imprinter, text: str) -> Any:
+    """The class of this name; labels may be numbers. Another text stays as it is."""
+    labels = {str(label): label for label in model.classes_.tolist()}
+    return labels.get(text, text)
+
+
+def new_label(model: Imprinter, text: str) -> Any:
+    """A text as a new label of the kind that the classes of the model have."""
+    labels = model.classes_.tolist()
+    kind = type(labels[0])
+    if kind in (str, bool):
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        raise ParameterError(
+            f"{text!r} cannot name a class: the classes of this model are numbers."
+        ) from None
+
+
 def report(
     model: Imprinter,
     path: Path,

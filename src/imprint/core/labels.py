@@ -6,7 +6,7 @@ integers are no longer distinct), so labels are Python values in all that is sto
 and the type of an array of labels follows from their values alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,3 +94,17 @@ def positions(y: Array, labels: Iterable[Any]) -> NDArray[np.intp]:
     present, index = distinct(y)
     numbers = [number.get(label, -1) for label in present]
     return np.array(numbers, dtype=np.intp)[index]
+
+
+def listed(call: str, labels: Iterable[Any]) -> list[Any]:
+    """The labels of an argument; one text, which Python would take apart, is
+    refused.
+    """
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ParameterError(f"{call}: give a list of classes, not {labels!r}.")
+    return list(labels)
+
+
+def renamed_key(table: Mapping[Any, Any], old: Any, new: Any) -> dict[Any, Any]:
+    """A table by label with another name for one of them."""
+    return {new if plain(key) == old else key: table[key] for key in table}

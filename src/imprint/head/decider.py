@@ -1,6 +1,6 @@
 """`Decider`: the base of every fitted head, and how scores become predictions."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,8 +17,8 @@ from imprint.core.arrays import (
     rows_at,
     to_numpy,
 )
-from imprint.core.errors import ParameterError
-from imprint.core.labels import as_labels
+from imprint.core.errors import ParameterError, unknown
+from imprint.core.labels import as_labels, check_kinds
 from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
 from imprint.head.merging import Merged, check_types, default_names
@@ -63,6 +63,9 @@ class Decider:
 
         def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self: ...
         def forget(self, label: Any) -> Self: ...
+        # this head without all other classes, and with another name for a class
+        def only(self, labels: set[Any]) -> Self: ...
+        def rename(self, old: Any, new: Any) -> Self: ...
         # the result of `merge`, after `check_types`
         def merged_with(
             self, others: Sequence[Self], names: Sequence[str]
@@ -89,7 +92,8 @@ class Decider:
     @property
     def rows_per_class(self) -> Array:
         """The number of training rows of each imprinted class."""
-        return np.bincount(self.imprinted.proxies.labels, self.imprinted.proxies.mass)
+        proxies = self.imprinted.proxies
+        return np.bincount(proxies.labels, proxies.mass)
 
     @property
     def norm_inf(self) -> Scaling:
@@ -121,6 +125,19 @@ class Decider:
         the generator merges exactly.
         """
         return merge([self, *others]).head
+
+    def split(self, labels: Iterable[Any]) -> Self:
+        """This head with only some classes: identical to one that never saw the others.
+
+        `animal/` stands for all classes below this node of the tree.
+        """
+        tree = self.tree()
+        chosen: set[Any] = set()
+        for label in labels:
+            chosen.update([label] if label in self else tree.named(label))
+        if not chosen:
+            raise ParameterError("split(classes): give at least one class.")
+        return self.only(chosen)
 
     def without(self, label: Any) -> Self:
         """This head without a class or, for `animal/` with a slash at the end, without
@@ -183,7 +200,11 @@ class Decider:
         """The index in `classes` of the largest score of every query; on a tie the
         first.  # (q,)
         """
-        return self._in_blocks(Q, lambda block: self.scores(block).argmax(axis=1))
+
+        def winners(block: Any) -> Any:
+            return self.scores(block).argmax(axis=1)
+
+        return self._in_blocks(Q, winners)
 
     def predict(self, Q: Any, level: int | None = None) -> Any:
         """The label of every raw query; with `level`, its most probable node at that
@@ -211,15 +232,31 @@ class Decider:
 
     def _in_blocks(self, Q: Any, answer: Callable[[Any], Any]) -> Any:
         rows = max(1, MAX_SCORES // len(self))
-        return concatenate([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
+        starts = range(0, len(Q), rows)
+        blocks = (Q[i : i + rows] for i in starts)
+        return concatenate([answer(block) for block in blocks])
 
     def evidence(self, x: Array) -> Array:
         """The contribution of every proxy to the class that wins one raw query; see
         `Aggregator.evidence`.  # (p,)
         """
-        winner = int(self.winners(x[None, :])[0])
-        q = self.norm_inf.apply(x[None, :])[0]
+        row = x[None, :]
+        winner = int(self.winners(row)[0])
+        q = self.norm_inf.apply(row)[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
+
+
+def check_new_name(labels: Sequence[Any], old: Any, new: Any) -> None:
+    """Refuse to rename a class that does not exist, or to a name that cannot be
+    used.
+    """
+    if old not in labels:
+        raise unknown("class", old, labels)
+    call = f"rename({old!r}, {new!r})"
+    if new in labels:
+        raise ParameterError(f"{call}: the model has a class {new!r} already.")
+    as_labels([new])  # refuses what cannot be a label
+    check_kinds(f"{call}: the new name is among", [new], labels)
 
 
 def merge(heads: Sequence[Decider], names: Sequence[str] = ()) -> Merged:

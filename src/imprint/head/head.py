@@ -19,7 +19,7 @@ from imprint.core.arrays import (
 from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.labels import check_kinds, distinct
 from imprint.core.threads import lazy
-from imprint.head.decider import Decider
+from imprint.head.decider import Decider, check_new_name
 from imprint.head.merging import Merged, merge_heads
 from imprint.method import ClassState, Method
 
@@ -79,8 +79,10 @@ class Head(Decider):
         check_kinds("y holds", present, self.labels)
         # few classes are sorted in one pass
         index = index.astype(np.min_scalar_type(len(present)))
-        order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
-        rows = dict(zip(present, split_rows(rows_at(X, order), sizes)))
+        order = np.argsort(index, kind="stable")
+        sizes = np.bincount(index).tolist()
+        parts = split_rows(rows_at(X, order), sizes)
+        rows = dict(zip(present, parts))
         weights = (
             {}
             if weight is None
@@ -121,13 +123,27 @@ class Head(Decider):
                 f"forget({label!r}): it is the only class; a classifier needs at least"
                 " one."
             )
-        i = self.labels.index(label)
-        labels, states = (
-            part[:i] + part[i + 1 :] for part in (self.labels, self.states)
-        )
+        return self.only({*self.labels} - {label})
+
+    def only(self, labels: set[Any]) -> "Head":
+        chosen = [i for i, label in enumerate(self.labels) if label in labels]
         return self._changed(
-            labels=labels, states=states, folds=self.folds and self.folds.forget(label)
+            labels=tuple(self.labels[i] for i in chosen),
+            states=tuple(self.states[i] for i in chosen),
+            folds=self.folds and self.folds.only(labels),
         )
+
+    def rename(self, old: Any, new: Any) -> "Head":
+        """This head with another name for a class.
+
+        Scores, probabilities and p-values stay the same. The state of the class stays
+        that of its old name, whose random numbers it has: it differs from a fit under
+        the new name where the generator draws random numbers.
+        """
+        check_new_name(self.labels, old, new)
+        labels = tuple(new if label == old else label for label in self.labels)
+        folds = self.folds and self.folds.rename(old, new)
+        return replace(self, labels=labels, folds=folds)
 
     def merged_with(self, others: Sequence["Head"], names: Sequence[str]) -> Merged:
         return merge_heads([self, *others], names)
@@ -148,10 +164,9 @@ class Head(Decider):
         """The normalised proxies, sorted by class."""
         order = sorted(range(len(self)), key=self.labels.__getitem__)
         summaries = [self.states[i].summary for i in order]
-        return build_proxies(
-            summaries,
-            *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype),
-        )
+        arrival = np.argsort(order).tolist()
+        weights, sizes = self.method.weights(summaries, arrival, self.dtype)
+        return build_proxies(summaries, weights, sizes)
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
@@ -184,7 +199,8 @@ class Head(Decider):
         return [
             state
             for _, state in sorted(
-                zip(self.labels, self.states), key=lambda pair: pair[0]
+                zip(self.labels, self.states),
+                key=lambda pair: pair[0],
             )
         ]
 
@@ -218,9 +234,9 @@ class Head(Decider):
         proxies = None
         if added:
             new = [summaries[i] for i in added]
-            new_proxies = build_proxies(
-                new, *self.method.weights(new, range(len(new)), self.dtype)
-            )
+            arrival = range(len(new))
+            weights, sizes_of_new = self.method.weights(new, arrival, self.dtype)
+            new_proxies = build_proxies(new, weights, sizes_of_new)
             proxies = self.on_device(
                 new_proxies._replace(labels=np.array(added)[new_proxies.labels])
             )
@@ -250,7 +266,8 @@ def build_proxies(
     number of proxies of each class.
     """
     mass, spread = (_per_proxy(summaries, sizes, name) for name in PROXY_DEFAULTS)
-    return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return Proxies(weights, labels, mass, spread)
 
 
 def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str) -> Array:

@@ -10,7 +10,7 @@ rows of the others are added to the result.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from imprint.head.decider import Decider
     from imprint.head.head import Head
 
+Names: TypeAlias = Sequence[str]
+"""How errors name the heads that are merged."""
 ADVICE = "fit the models with the same settings"
 MAX_NAMED = 5  # classes that a notice names
 
@@ -45,8 +47,9 @@ class ClassFit(NamedTuple):
         """The state of the class, fitted from its rows."""
         rows, weight = self._weighted(stored)
         weights = None if weight is None else [weight]
-        states = self.method.summarise([rows], self.seed, [self.label], weights)
-        return states[0]
+        labels = [self.label]
+        (state,) = self.method.summarise([rows], self.seed, labels, weights)
+        return state
 
     def extend(self, state: ClassState, stored: StoredRows) -> ClassState:
         """The state after more rows."""
@@ -128,23 +131,27 @@ class Merged(NamedTuple):
 
 def default_names(count: int) -> list[str]:
     """How errors name the heads that are merged, if their user gives no names."""
-    return ["this model", *(f"model {i}" for i in range(2, count + 1))]
+    numbers = range(2, count + 1)
+    return ["this model", *(f"model {i}" for i in numbers)]
 
 
-def merge_heads(heads: Sequence["Head"], names: Sequence[str]) -> Merged:
+def merge_heads(heads: Sequence["Head"], names: Names) -> Merged:
     """The head of all rows of several heads with equal settings."""
     _check_settings(heads, names)
     _check_copies(heads, names)
     first = heads[0]
     labels = _labels_in_order(heads)
-    parts: dict[Any, list[ClassPart]] = {label: [] for label in labels}
+    parts: dict[Any, list[ClassPart]] = defaultdict(list)
     for head in heads:
         for label, state in zip(head.labels, head.states):
-            parts[label].append(ClassPart(state, stored_rows(head, label)))
+            stored = stored_rows(head, label)
+            parts[label].append(ClassPart(state, stored))
     approximate = []
     states = []
+    method = first.method
+    seed = first.seed
     for label in labels:
-        fit = ClassFit(first.method, first.seed, label)
+        fit = ClassFit(method, seed, label)
         state, is_exact = _merged_state(fit, parts[label])
         states.append(state)
         if not is_exact:
@@ -154,6 +161,7 @@ def merge_heads(heads: Sequence["Head"], names: Sequence[str]) -> Merged:
     if is_calibrated:
         folds = first.folds.merge([head.folds for head in heads])
     copies, conflicts = _count_copies(heads)
+    was_calibrated = any(head.folds is not None for head in heads)
     head = replace(
         first,
         labels=tuple(labels),
@@ -166,17 +174,17 @@ def merge_heads(heads: Sequence["Head"], names: Sequence[str]) -> Merged:
         tuple(approximate),
         copies,
         conflicts,
-        not is_calibrated and any(head.folds is not None for head in heads),
+        was_calibrated and not is_calibrated,
     )
 
 
-def check_types(heads: Sequence["Decider"], names: Sequence[str]) -> None:
+def check_types(heads: Sequence["Decider"], names: Names) -> None:
     """Refuse heads of different types: a class cannot also be a tag, and the classes of
     a network's own head do not mix with others.
     """
     if len(heads) < 2:
         raise ParameterError("merge: give at least two models.")
-    for head, name in zip(heads[1:], names[1:]):
+    for head, name in zip(heads, names):
         if head.tags != heads[0].tags:
             tagged = name if head.tags else names[0]
             raise ParameterError(
@@ -190,10 +198,10 @@ def check_types(heads: Sequence["Decider"], names: Sequence[str]) -> None:
             )
 
 
-def _check_settings(heads: Sequence["Head"], names: Sequence[str]) -> None:
+def _check_settings(heads: Sequence["Head"], names: Names) -> None:
     """Refuse heads that were not fitted with equal settings."""
     expected = _settings(heads[0])
-    for head, name in zip(heads[1:], names[1:]):
+    for head, name in zip(heads, names):
         for setting, value in _settings(head).items():
             if value != expected[setting]:
                 raise ParameterError(
@@ -204,9 +212,10 @@ def _check_settings(heads: Sequence["Head"], names: Sequence[str]) -> None:
 
 def _settings(head: "Head") -> dict[str, object]:
     """The settings that must be equal, by the names that errors use."""
-    parts = {field.name: getattr(head.method, field.name) for field in fields(Method)}
+    method = head.method
+    parts = [field.name for field in fields(Method)]
     return {
-        **parts,
+        **{part: getattr(method, part) for part in parts},
         "random_state": head.seed,
         "the precision": head.dtype.name,
         "the width": head.width,
@@ -215,7 +224,7 @@ def _settings(head: "Head") -> dict[str, object]:
     }
 
 
-def _check_copies(heads: Sequence["Head"], names: Sequence[str]) -> None:
+def _check_copies(heads: Sequence["Head"], names: Names) -> None:
     """Refuse a head that is given twice: all its rows would count twice."""
     name_of: dict[str, str] = {}
     for head, name in zip(heads, names):
@@ -231,7 +240,8 @@ def _fingerprint(head: "Head") -> str:
     """The digest of the labels and states of a head, in any order."""
     classes = []
     for label, state in zip(head.labels, head.states):
-        parts: list[str | Array] = [type(label).__name__, repr(label)]
+        kind = type(label).__name__
+        parts: list[str | Array] = [kind, repr(label)]
         for arrays in state:
             for name in sorted(arrays):
                 parts.append(name)
@@ -302,8 +312,9 @@ def _count_copies(heads: Sequence["Head"]) -> tuple[int, int]:
         digests = _digests(head)
         for label, rows in digests.items():
             earlier = [labels_of[row] for row in rows if row in labels_of]
-            copies += sum(label in labels for labels in earlier)
-            conflicts += sum(label not in labels for labels in earlier)
+            same_class = sum(label in labels for labels in earlier)
+            copies += same_class
+            conflicts += len(earlier) - same_class
         for label, rows in digests.items():
             for row in rows:
                 labels_of[row].add(label)
@@ -315,4 +326,4 @@ def _digests(head: "Head") -> Mapping[Any, list[int]]:
     if head.folds is None:
         return {}
     held = head.folds.held
-    return {label: held[label].digests.tolist() for label in held}
+    return {label: rows.digests.tolist() for label, rows in held.items()}

@@ -2,8 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
+from imprint.core.labels import listed
 from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
 from imprint.head import Decider, Head
@@ -272,6 +274,25 @@ class Imprinter(Predictor):
         """
         _ = self.state  # raises if the model is not fitted
         compare_and_set(self, "_state", lambda state: state.without(plain(label)))
+        return self
+
+    def split(self, classes: Iterable[Any]) -> Self:
+        """A model with only some classes, identical to one that never saw the others;
+        `animal/` stands for the classes below this node of a tree.
+        """
+        labels = [plain(label) for label in listed("split(classes)", classes)]
+        part = copy(self)
+        part._state = self.state.split(labels)
+        return part
+
+    def rename(self, old: Any, new: Any) -> Self:
+        """Give a class or a tag another name; predictions stay the same. See
+        `ImprintClassifier.rename`.
+        """
+        _ = self.state  # raises if the model is not fitted
+        compare_and_set(
+            self, "_state", lambda state: state.renamed(plain(old), plain(new))
+        )
         return self
 
     def merge(self, *others: "Imprinter", names: Sequence[str] = ()) -> Self:

@@ -3,7 +3,7 @@ answers, and their stored form.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
-from imprint.core.labels import as_labels, check_kinds
+from imprint.core.labels import as_labels, check_kinds, renamed_key
 from imprint.estimator.persistence import (
     PICTURES,
     head_from_parts,
@@ -33,7 +33,7 @@ from imprint.kernels.rows import squared_norms
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
-from imprint.tags.head import without_label
+from imprint.tags.head import renamed_set, without_label
 
 PROXY_BLOCK = 1024  # proxies that are compared with the inputs of a class at once
 # up to this number, comparing all pairs is faster than preparing a neighbour search
@@ -138,24 +138,84 @@ class ImprinterState(NamedTuple):
                 f"forget({label!r}) with class_weight='balanced': the balance depends"
                 " on all classes; fit the model again."
             )
-        head, width = self.head.without(label), self.head.imprinted.width or 0
-        stored: dict[Any, Exemplars] = {}
-        moved: list[tuple[str, Exemplars]] = []
+        head = self.head.without(label)
+        if not head.tags:
+            return self._with_classes_of(head, self.exemplars, {})
+        return self._with_label_sets(
+            head, lambda label_set: without_label(label_set, label)
+        )
+
+    def split(self, labels: Sequence[Any]) -> Self:
+        """The state with only some classes; see `Decider.split`."""
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                "split(classes) with class_weight='balanced': the balance depends on"
+                " all classes; fit the model again."
+            )
+        head = self.head.split(labels)
+        if not head.tags:
+            return self._with_classes_of(head, self.exemplars, {})
+        others = [label for label in self.head.labels if label not in head]
+
+        def rest(label_set: str) -> str | None:
+            remaining: str | None = label_set
+            for label in others:
+                if remaining is not None:
+                    remaining = without_label(remaining, label)
+            return remaining
+
+        return self._with_label_sets(head, rest)
+
+    def renamed(self, old: Any, new: Any) -> Self:
+        """The state with another name for a class or a tag."""
+        head = self.head.rename(old, new)
+        exemplars: ExemplarsByClass = {}
+        for label, of_class in self.exemplars.items():
+            if head.tags:
+                key = renamed_set(label, old, new, self.head.labels)
+            else:
+                key = new if label == old else label
+            exemplars[key] = of_class
+        class_weight = self.class_weight
+        if isinstance(class_weight, dict):
+            class_weight = renamed_key(class_weight, old, new)
+        return self._replace(head=head, exemplars=exemplars, class_weight=class_weight)
+
+    def _with_label_sets(
+        self, head: Decider, rest_of: Callable[[str], str | None]
+    ) -> Self:
+        """The state with a head of fewer tags. Exemplars of a label set move to the set
+        that remains of it; None if none does.
+        """
+        stored: ExemplarsByClass = {}
+        moved: dict[str, list[Exemplars]] = {}
         for label_set, exemplars in self.exemplars.items():
-            rest = without_label(label_set, label) if head.tags else label_set
+            rest = rest_of(label_set)
             if rest == label_set:
                 stored[label_set] = exemplars
-            # exemplars of label sets with this label move to the sets without it
             elif rest is not None:
-                moved.append((rest, exemplars))
-        X = np.concatenate(
-            [np.empty((0, width), np.float32), *(exemplars.X for _, exemplars in moved)]
-        )
-        names = [name for _, exemplars in moved for name in exemplars.names]
-        y = np.array(
-            [rest for rest, exemplars in moved for _ in exemplars.names], dtype=str
-        )
-        rows = Embedded(X, names, (), y)
+                moved.setdefault(rest, []).append(exemplars)
+        return self._with_classes_of(head, stored, moved)
+
+    def _with_classes_of(
+        self,
+        head: Decider,
+        stored: ExemplarsByClass,
+        moved: Mapping[Any, Sequence[Exemplars]],
+    ) -> Self:
+        """The state with another head, whose exemplars are chosen among the stored and
+        the moved ones.
+        """
+        width = head.imprinted.width or 0
+        X = [np.empty((0, width), np.float32)]
+        names: list[str] = []
+        labels: list[Any] = []
+        for label, parts in moved.items():
+            for exemplars in parts:
+                X.append(exemplars.X)
+                names += exemplars.names
+                labels += [label] * len(exemplars.names)
+        rows = Embedded(np.concatenate(X), names, (), as_labels(labels))
         return self._replace(
             head=head, exemplars=choose_exemplars(head.imprinted, stored, rows)
         )
@@ -185,8 +245,15 @@ class ImprinterState(NamedTuple):
                 " classes; fit one model."
             )
         merged = merge([state.head for state in states], names)
-        exemplars = _merged_exemplars(merged.head.imprinted, states)
-        return self._replace(head=merged.head, exemplars=exemplars), merged
+        first: ExemplarsByClass = {}
+        moved: dict[Any, list[Exemplars]] = {}
+        for state in states:
+            for label, exemplars in state.exemplars.items():
+                if label in first:
+                    moved.setdefault(label, []).append(exemplars)
+                else:
+                    first[label] = exemplars
+        return self._with_classes_of(merged.head, first, moved), merged
 
     def card(self, embedder: BackboneEmbedder) -> ModelCard:
         """The model card."""
@@ -403,24 +470,6 @@ def choose_exemplars(
                 tuple(names[i] for i in used), X[used], nearest_used
             )
     return chosen
-
-
-def _merged_exemplars(head: Head, states: Sequence[ImprinterState]) -> ExemplarsByClass:
-    """The exemplars of every class, chosen among those of all states."""
-    first: ExemplarsByClass = {}
-    X = [np.empty((0, head.width or 0), np.float32)]
-    names: list[str] = []
-    labels: list[Any] = []
-    for state in states:
-        for label, exemplars in state.exemplars.items():
-            if label not in first:
-                first[label] = exemplars
-                continue
-            X.append(exemplars.X)
-            names += exemplars.names
-            labels += [label] * len(exemplars.names)
-    others = Embedded(np.concatenate(X), names, (), as_labels(labels))
-    return choose_exemplars(head, first, others)
 
 
 def _closest(head: Head, weights: Array, inputs: Array) -> Array:

@@ -19,6 +19,7 @@ from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.head import Decider, Head
+from imprint.head.decider import check_new_name
 from imprint.head.merging import Merged, merge_heads
 from imprint.kernels.quantiles import ranks
 from imprint.kernels.rows import unit_rows
@@ -123,6 +124,26 @@ class PretrainedHead(Decider):
         if is_pretrained:
             return replace(self, pretrained=self.pretrained.without({label}))
         return replace(self, imprinted=self.imprinted.forget(label))
+
+    def only(self, labels: set[Any]) -> "PretrainedHead":
+        pretrained = self.pretrained.without({*self.pretrained.labels} - labels)
+        new = labels.intersection(self.imprinted.labels)
+        if not pretrained.labels or not new:
+            raise ParameterError(
+                "split(classes): a model with keep_head needs at least one class of the"
+                " network's own and one next to them."
+            )
+        return replace(self, pretrained=pretrained, imprinted=self.imprinted.only(new))
+
+    def rename(self, old: Any, new: Any) -> "PretrainedHead":
+        """This head with another name for a new class."""
+        check_new_name(self.labels, old, new)
+        if old in self.pretrained.labels:
+            raise ParameterError(
+                f"rename({old!r}, {new!r}): it is a class of the network's own head,"
+                " whose classes have fixed names."
+            )
+        return replace(self, imprinted=self.imprinted.rename(old, new))
 
     def merged_with(
         self, others: Sequence["PretrainedHead"], names: Sequence[str]

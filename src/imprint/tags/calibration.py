@@ -7,7 +7,8 @@ the mean (f - v y / N) / (1 - v / N) and the variance v / (1 - v / N). No model 
 fitted again and no row is held out of the model.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -87,6 +88,11 @@ class TagCalibration(Estimates):
                 if array is self.thresholds
                 else np.isfinite(array).all()
             )
+
+    def reordered(self, order: Sequence[int]) -> "TagCalibration":
+        """The calibration of the labels in another order."""
+        columns = ("thresholds", "slopes", "offsets", "average_precision", "f1")
+        return replace(self, **{name: getattr(self, name)[order] for name in columns})
 
     def probabilities(self, S: Any) -> Any:
         """One probability per label, in (0, 1).  # (n, labels)"""

@@ -18,6 +18,7 @@ from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.generators._base import row_masses
 from imprint.head import Decider, Head
+from imprint.head.decider import check_new_name
 from imprint.head.merging import Merged, merge_heads
 from imprint.method import ClassState, Method
 from imprint.tags.calibration import TagCalibration, calibrate_tags
@@ -88,6 +89,31 @@ class TagHead(Decider):
                 " one."
             )
         return TagHead(with_label_sets(self.imprinted, label_sets), labels)
+
+    def only(self, labels: set[Any]) -> "TagHead":
+        head = self
+        for label in self.labels:
+            if label not in labels:
+                head = head.forget(label)
+        return head
+
+    def rename(self, old: Any, new: Any) -> "TagHead":
+        """This head with another name for a label, and with the same calibration."""
+        check_new_name(self.labels, old, new)
+        if str(new) == "":
+            raise ParameterError("rename: a tag needs a name.")
+        label_sets = [
+            renamed_set(label_set, old, new, self.labels)
+            for label_set in self.imprinted.labels
+        ]
+        labels = [new if label == old else label for label in self.labels]
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        renamed = TagHead(
+            replace(self.imprinted, labels=tuple(label_sets)),
+            tuple(labels[i] for i in order),
+        )
+        renamed.derived.put("calibration", self.calibration.reordered(order))
+        return renamed
 
     def merged_with(self, others: Sequence["TagHead"], names: Sequence[str]) -> Merged:
         kinds = {kind_of(head.labels) for head in (self, *others)}
@@ -207,6 +233,13 @@ def without_label(label_set: str, label: Any) -> str | None:
     if len(rest) == len(texts):
         return label_set
     return as_text(rest) if rest else None
+
+
+def renamed_set(label_set: str, old: Any, new: Any, labels: Sequence[Any]) -> str:
+    """A label set with another name for one of the labels."""
+    label_of = {str(label): label for label in labels}
+    present = [label_of[text] for text in texts_of(label_set)]
+    return as_text(sorted(new if label == old else label for label in present))
 
 
 def _merged(

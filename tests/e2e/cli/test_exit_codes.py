@@ -35,6 +35,11 @@ COMMANDS = {
         ["model.imprint", "other.imprint", "-o", "x.imprint"],
         ["model.imprint", "nowhere.imprint", "-o", "x.imprint"],
     ),
+    "split": Words(
+        ["model.imprint", "--classes", "dark", "-o", "x.imprint"],
+        ["model.imprint", "--classes", "zebra", "-o", "x.imprint"],
+    ),
+    "rename": Words(["model.imprint", "dark", "black"], ["model.imprint", "a", "b"]),
     "predict": Words(
         ["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]
     ),

@@ -96,3 +96,32 @@ def test_the_output_may_be_one_of_the_inputs(imprint, sites):
     imprint("merge", "b.imprint", "a.imprint", "-o", "a/dark/0.png").refused(
         "is not an imprint model"
     )
+
+
+def test_split_and_rename(imprint, model, photos, tmp_path):
+    before = json.loads(imprint("predict", model, photos, "--json").out)
+    assert imprint("rename", model, "dark", "zinc").code == 0
+    after = json.loads(imprint("predict", model, photos, "--json").out)
+    for one, other in zip(before, after):
+        assert other["label"] == {"dark": "zinc"}.get(one["label"], one["label"])
+        assert other["probability"] == pytest.approx(one["probability"], abs=1e-5)
+    done = imprint(
+        "split", model, "--classes", "zinc, light", "-o", "n.imprint", "--json"
+    )
+    assert json.loads(done.out)["classes"] == ["light", "zinc"]
+    assert len(Imprinter.load(model).classes_) == 3
+    imprint("rename", model, "dark", "x").refused("Unknown class 'dark'")
+    imprint("rename", model, "zinc", "light").refused("has a class 'light' already")
+    imprint("split", model, "--classes", "a,b", "-o", "x.imprint").refused("'a'")
+    imprint("split", model, "--classes", "", "-o", "x.imprint").refused("Unknown class")
+    assert not (tmp_path / "x.imprint").exists()
+
+
+def test_labels_that_are_numbers_are_renamed_to_numbers(imprint, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    X = rng.normal(size=(20, 4)) + y[:, None]
+    ImprintClassifier(generator="mean").fit(X, y).save("rows.imprint")
+    imprint("rename", "rows.imprint", "1", "one").refused("are numbers")
+    assert imprint("rename", "rows.imprint", "1", "7").code == 0
+    assert Imprinter.load("rows.imprint").classes_.tolist() == [0, 7]

@@ -21,6 +21,5 @@ def command(
     json: bool = options.JSON,
 ) -> None:
     with Imprinter.change(file, backbone=backbone) as model:
-        classes = {str(c): c for c in model.classes_.tolist()}
-        model.forget(classes.get(label, label))
+        model.forget(models.label_of(model, label))
     models.report(model, file, json)
