@@ -71,7 +71,7 @@ class Series(NamedTuple):
     Examples
     --------
     >>> from imprint.report import Series
-    >>> Series("kernel", x=[1, 2], y=[80.0, 89.1], low=[78.0, 88.0], high=[82.0, 90.2]).y
+    >>> Series("kernel", x=[1, 2], y=[80.0, 89.1]).y
     [80.0, 89.1]
     """
 
