@@ -21,8 +21,14 @@ def named(pairs):
     return [pytest.param(f, cls, id=f"{f.kind}:{cls.__name__}") for f, cls in pairs]
 
 
+# values of parameters that are neither a number nor one of a few names
+OTHERS = {"weights": (1.0,), "shrinkage": "none"}
+
+
 def other_value(p):
     """A valid value other than the default."""
+    if p.metadata["read"]:
+        return OTHERS[p.name]
     if p.metadata["choices"]:
         return next(c for c in p.metadata["choices"] if c != p.default)
     return p.default * 2

@@ -54,7 +54,7 @@ def test_aggregator_scores_every_class_whatever_the_order_of_its_proxies(a, dtyp
         ]
     )
     P, Q = proxies(dtype), queries(dtype)
-    before = [v.copy() for v in (*P, Q)]
+    before = [v.copy() for v in (*P[:4], Q)]
     ready = prepared(a, P)
     S = a.scores(Q, ready)
     assert S.shape == (40, 3)
@@ -70,7 +70,7 @@ def test_aggregator_scores_every_class_whatever_the_order_of_its_proxies(a, dtyp
     assert np.array_equal(R[np.arange(40), S.argmax(axis=1)], R.max(axis=1)), (
         "the winner is among the most probable"
     )
-    assert all(np.array_equal(v, w) for v, w in zip((*P, Q), before))
+    assert all(np.array_equal(v, w) for v, w in zip((*P[:4], Q), before))
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
@@ -120,7 +120,7 @@ def test_updating_a_system_equals_preparing_it(a, monkeypatch):
     none = np.empty(0, dtype=np.intp)
     added = Proxies(P.weights[10:], P.labels[10:], P.mass[10:], P.spread[10:])
     updated = a.update(
-        Change(a.prepare(few, sums), none, added, P.labels, P.mass), sums
+        Change(a.prepare(few, sums), none, added, P.labels, P.mass, lambda: P), sums
     )
     assert (updated is not None) == isinstance(a, Kernel)
     if updated is not None:

@@ -1,5 +1,5 @@
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +22,7 @@ class Change(NamedTuple):
     added: Proxies | None
     labels: Array  # (p,) of all present proxies
     mass: Array  # (p,) of all present proxies
+    present: Callable[[], Proxies]  # all present proxies, computed when called
 
 
 class Facts(NamedTuple):

@@ -28,6 +28,7 @@ class Proxies(NamedTuple):
     mass: Array  # (p,) number, or total weight, of the rows that each represents
     # (p,) mean squared distance of those rows to the proxy; 0 for a single row
     spread: Array
+    blocks: tuple[int, ...] = ()  # the widths of the blocks of an embedding, if any
 
     @property
     def n_classes(self) -> int:

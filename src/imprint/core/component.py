@@ -8,7 +8,7 @@ join it by entry point.
 import ast
 import math
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
@@ -41,16 +41,18 @@ def param(
     ge: float | None = None,
     gt: float | None = None,
     choices: tuple[Any, ...] = (),
+    read: Callable[[Any], Any] | None = None,
+    rule: str = "",
     detail: bool = False,
 ) -> Any:
     """Declare a parameter once: default, meaning, legal values.
 
     A `detail` is part of the component's text only if it differs from its default.
+    `read` is for values that are not one number: it returns the legal value, None for
+    anything else, and `rule` states in words what it accepts.
     """
-    return field(
-        default=default,
-        metadata=dict(doc=doc, ge=ge, gt=gt, choices=choices, detail=detail),
-    )
+    limits = dict(ge=ge, gt=gt, choices=choices, read=read, rule=rule)
+    return field(default=default, metadata=dict(doc=doc, detail=detail, **limits))
 
 
 def _coerce(value: Any, f: Field[Any]) -> Any:
@@ -58,6 +60,8 @@ def _coerce(value: Any, f: Field[Any]) -> Any:
     legal.
     """
     limits = f.metadata
+    if limits["read"]:
+        return limits["read"](value)
     if limits["choices"]:
         return (
             value
@@ -84,6 +88,8 @@ def _coerce(value: Any, f: Field[Any]) -> Any:
 def rule(f: Field[Any]) -> str:
     """The legal values of a parameter in words, for errors, help and docs."""
     limits = f.metadata
+    if limits["rule"]:
+        return str(limits["rule"])
     if limits["choices"]:
         return "one of " + ", ".join(map(repr, limits["choices"]))
     bound = f" >= {limits['ge']}" if limits["ge"] is not None else ""

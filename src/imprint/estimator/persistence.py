@@ -91,7 +91,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         document["calibration"], arrays = head.folds.calibration.to_parts()
         held_rows = [head.folds.held[label] for label in head.labels]
         shared = [
-            held.share_rows(state.summary, rows.rows, head.method.blocks)
+            held.share_rows(state.summary, rows.rows)
             for state, rows in zip(states, held_rows)
         ]
         states = tuple(
@@ -144,8 +144,7 @@ def head_from_parts(
                 " not know; fit the model again, or use the version that wrote it"
                 f" ({document.get('written_by', 'unknown')!r:.20})."
             )
-        stored = held.unshare_rows(arrays, method.blocks)
-        head = _head(method, document, stored)
+        head = _head(method, document, held.unshare_rows(arrays))
         return (
             _tag_head(head, dict(document["tags"]), arrays)
             if "tags" in document
@@ -316,7 +315,8 @@ def _restore_weights(head: Head, weights: Array, sizes: Array) -> None:
     summaries = [state.summary for state in head.sorted_states()]
     if isinstance(head.method.generator, PerClassGenerator):
         require([len(summary["rows"]) for summary in summaries] == sizes.tolist())
-    head.derived.put("proxies", build_proxies(summaries, weights, sizes.tolist()))
+    proxies = build_proxies(summaries, weights, sizes.tolist())
+    head.derived.put("proxies", proxies._replace(blocks=head.method.blocks))
 
 
 def stored_class_weight(class_weight: Any) -> Any:

@@ -166,7 +166,8 @@ class Head(Decider):
         summaries = [self.states[i].summary for i in order]
         arrival = np.argsort(order).tolist()
         weights, sizes = self.method.weights(summaries, arrival, self.dtype)
-        return build_proxies(summaries, weights, sizes)
+        proxies = build_proxies(summaries, weights, sizes)
+        return proxies._replace(blocks=self.method.blocks)
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""
@@ -243,7 +244,12 @@ class Head(Decider):
         labels = np.repeat(np.arange(len(sizes)), sizes)
         mass = _per_proxy(summaries, sizes, "mass")
         return Change(
-            ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass
+            ancestor.prepared,
+            np.array(removed, dtype=np.intp),
+            proxies,
+            labels,
+            mass,
+            lambda: self.on_device(self.proxies),
         )
 
     @property

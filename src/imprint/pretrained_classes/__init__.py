@@ -382,7 +382,8 @@ def gate_layer(pretrained: LinearLayer, new: Head) -> LinearLayer:
     The row is the mean of the class, matched to the quantiles of the pre-trained
     weights; its bias is their median.
     """
-    W, _, mass, _ = new.proxies
+    W = new.proxies.weights
+    mass = new.proxies.mass
     sums = np.add.reduceat(W * mass[:, None], new.proxies.starts, axis=0)
     rows = np.add.reduceat(mass, new.proxies.starts, axis=0)
     means = (sums / rows[:, None]).astype(W.dtype)

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from imprint.report.text_table import TextTable
+from imprint.report.tables import TextTable
 
 TABLE = TextTable(
     ("method", "score %", "rank", "note"),

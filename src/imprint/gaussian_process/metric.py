@@ -1,0 +1,171 @@
+"""The metric in which distances between embeddings of several blocks are measured.
+
+Blocks are weighted: |x - z|^2 becomes the sum over blocks b of w_b |x_b - z_b|^2. On
+top of that, directions in which the rows of one class differ among themselves count
+less: with the weighted within-class covariance S, |x - z|^2 becomes (x - z)' (I + S /
+lam)^-1 (x - z), as in linear discriminant analysis with a shrunk covariance. Both are
+one linear map of rows, so that everything behind it computes plain distances.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, SupportsFloat
+
+import numpy as np
+
+from imprint.core.arrays import Array, Proxies, cast_like, like, to_numpy
+from imprint.core.blocks import column_slices
+
+# eigenvalues of S relative to the largest; smaller ones are rounding error of float32
+# rows, and counting them would add directions of noise
+MIN_EIGENVALUE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A linear map of rows.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        The weight of each block; their sum is the squared length of a row whose blocks
+        have length one.
+    scales : array (d,)
+        The square root of the weight of the block of each column.
+    directions : array (r, d)
+        Orthonormal directions of the weighted rows that vary within classes.
+    removed : array (r,)
+        The share of each direction that is taken away, 0 to 1.
+    """
+
+    weights: tuple[float, ...]
+    scales: Array
+    directions: Array
+    removed: Array
+
+    def apply(self, X: Any) -> Any:
+        """Rows in the metric, as NumPy array or tensor of the type of X.  # (n, d)"""
+        scaled = X * cast_like(like(self.scales, X), X)
+        if not len(self.removed):
+            return scaled
+        directions = cast_like(like(self.directions, X), X)
+        removed = cast_like(like(self.removed, X), X)
+        return scaled - ((scaled @ directions.T) * removed) @ directions
+
+    def tensors(self, dtype: Any) -> dict[str, Array]:
+        """The arrays of the map, for programs without this library."""
+        return {
+            "scales": self.scales.astype(dtype),
+            "directions": self.directions.astype(dtype),
+            "removed": self.removed.astype(dtype),
+        }
+
+    def graph(self, g: Any, x: str, dtype: Any) -> str:
+        """The name of rows `x` in the metric in an ONNX graph `g`."""
+        scaled = g.add("Mul", x, g.constant(self.scales, dtype))
+        if not len(self.removed):
+            return str(scaled)
+        along = g.add("Gemm", scaled, g.constant(self.directions, dtype), transB=1)
+        parts = g.add("Mul", along, g.constant(self.removed, dtype))
+        away = g.add("MatMul", parts, g.constant(self.directions, dtype))
+        return str(g.add("Sub", scaled, away))
+
+
+def read_weights(value: Any) -> str | tuple[float, ...] | None:
+    """Weights of blocks as a legal parameter; None for anything else."""
+    if isinstance(value, str):
+        return "auto" if value == "auto" else None
+    if not isinstance(value, tuple | list):
+        return None
+    weights = tuple(_as_number(weight) for weight in value)
+    return weights if any(weights) and min(weights) >= 0 else None
+
+
+def read_shrinkage(value: Any) -> str | float | None:
+    """A shrinkage as a legal parameter; None for anything else."""
+    if isinstance(value, str):
+        return value if value in ("auto", "none") else None
+    number = _as_number(value)
+    return number if number > 0 else None
+
+
+def _as_number(value: Any) -> float:
+    """A finite number; -1 for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        return -1.0
+    try:
+        number = float(value)
+    except OverflowError:  # of a very large integer
+        return -1.0
+    return number if np.isfinite(number) else -1.0
+
+
+class Scatter(NamedTuple):
+    """How far proxies lie from each other, per proxy and weighted by mass."""
+
+    total: float  # the mean squared distance from their mean
+    within: float  # the mean squared distance from the mean of their class
+
+
+def weigh_blocks(widths: Sequence[int], weights: Sequence[float]) -> Metric:
+    """The metric of block weights alone."""
+    width = sum(widths)
+    scales = np.empty(width)
+    total = sum(weights)
+    for columns, weight in zip(column_slices(widths), weights):
+        scales[columns] = np.sqrt(weight / total)
+    shares = tuple(float(weight / total) for weight in weights)
+    return Metric(shares, scales, np.empty((0, width)), np.empty(0))
+
+
+def shrink_within_classes(
+    metric: Metric, rows: Array, labels: Array, shrinkage: float
+) -> Metric:
+    """The metric with less weight for directions that vary within classes.
+
+    Parameters
+    ----------
+    metric : Metric
+        The weights of the blocks.
+    rows : array (n, d)
+        Proxies, not yet in the metric.
+    labels : array (n,)
+        Their classes as indices 0, 1, ...
+    shrinkage : float
+        lam as a multiple of the mean eigenvalue of S over n directions; large values
+        leave the metric as it is.
+    """
+    scaled = rows.astype(np.float64) * metric.scales
+    deviations = scaled - _class_means(scaled, labels)
+    # S has at most n directions: its eigenvectors follow from the n x n products
+    products = deviations @ deviations.T / len(rows)
+    eigenvalues, vectors = np.linalg.eigh(products)
+    mean = float(np.trace(products)) / len(rows)
+    present = eigenvalues > MIN_EIGENVALUE * max(float(eigenvalues[-1]), 0.0)
+    if mean <= 0 or not present.any():
+        return metric
+    eigenvalues = eigenvalues[present]
+    lengths = np.sqrt(eigenvalues * len(rows))
+    directions = (vectors[:, present] / lengths).T @ deviations
+    removed = 1 - 1 / np.sqrt(1 + eigenvalues / (shrinkage * mean))
+    return Metric(metric.weights, metric.scales, directions, removed)
+
+
+def scatter(proxies: Proxies, rows: Any) -> Scatter:
+    """The scatter of proxies; `rows` are their weights, in the metric or not."""
+    X = np.asarray(to_numpy(rows), dtype=np.float64)
+    mass = proxies.mass / proxies.mass.sum()
+    means = _class_means(X, proxies.labels, proxies.mass)
+    total = float(mass @ np.square(X - mass @ X).sum(axis=1))
+    within = float(mass @ np.square(X - means).sum(axis=1))
+    return Scatter(total, within)
+
+
+def _class_means(X: Array, labels: Array, mass: Array | None = None) -> Array:
+    """The mean of the class of each row.  # (n, d)"""
+    weight = np.ones(len(X)) if mass is None else mass
+    present, index = np.unique(labels, return_inverse=True)
+    share = np.zeros((len(present), len(X)))
+    share[index, np.arange(len(X))] = weight
+    share /= share.sum(axis=1, keepdims=True)
+    return np.asarray((share @ X)[index])
