@@ -6,7 +6,7 @@ LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs bench lowest newest dist hostile clean
+.PHONY: demo test check docs bench lowest newest dist hostile node clean
 
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
@@ -45,6 +45,10 @@ bench: $(STAMP)
 # Ten thousand damaged models, pictures, tables, arrays and requests.
 hostile: $(STAMP)
 	$(BIN)/python tests/hostile.py
+
+# What the tests of exported JavaScript need; they are skipped without it.
+node:
+	npm install --prefix $(VENV)/node --no-save --no-audit --no-fund onnxruntime-web@1.30.0 sharp@0.35.5
 
 # The core tests with exactly the lowest versions that pyproject.toml allows.
 CORE := tests/contract tests/golden tests/unit/core tests/unit/calibration

@@ -119,7 +119,6 @@ def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys)
     assert done.stdout.splitlines() == [
         f"{a['path']}\t{a['label']}\t{a['probability']:.3f}" for a in answers
     ]
-    assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 25
     assert EXAMPLE.read_text("utf-8") in (ROOT / "docs" / "export.md").read_text(
         "utf-8"
     )

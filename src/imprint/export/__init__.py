@@ -1,50 +1,40 @@
-"""Models for use without `imprint`: ONNX, safetensors for torch, or plain NumPy
-arrays.
+"""Models for use without `imprint`: ONNX, safetensors for torch, plain NumPy arrays, or
+a folder with programs (`imprint.export.whole`).
 """
 
 import json
 import os
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save
 
 from imprint.backbones import Backbone, Record
-from imprint.calibration import Calibration
-from imprint.core import __version__
-from imprint.core.arrays import Array
-from imprint.core.errors import FileError, ParameterError, unknown
+from imprint.core.errors import FileError, unknown
 from imprint.core.extras import import_extra
 from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
-from imprint.head import Decider
+from imprint.export.portable import MARK, Portable, portable
+from imprint.export.whole import Whole, export_whole
 from imprint.imprinter import Imprinter
 from imprint.imprinter.state import ImprinterState
-from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
 
-__all__ = ["SUFFIXES", "Exported", "check_target", "export", "export_file"]
+__all__ = [
+    "SUFFIXES",
+    "Exported",
+    "Whole",
+    "check_target",
+    "export",
+    "export_file",
+    "export_whole",
+]
 
 SUFFIXES = {"onnx": ".onnx", "torch": ".safetensors", "numpy": ".npz"}
 """The formats and the suffixes of their files."""
-MARK = "imprint.export"  # the key of the description in every exported file
-USE_OF_TAGS = (
-    ". An input has every label whose score reaches its threshold (never where that is"
-    " null). The probability of a label is 1 / (1 + exp(-x)), where x is the slope"
-    " times the score plus the offset."
-)
-
-
-class Portable(NamedTuple):
-    """A head as arrays and a description."""
-
-    head: Decider
-    # `weights` (p, d), `owners` (p,), and those of the aggregator
-    arrays: dict[str, Array]
-    about: dict[str, Any]  # the description, in JSON types
 
 
 class Exported(NamedTuple):
@@ -77,9 +67,7 @@ def export(
         if isinstance(model, Imprinter) and model.embedder.kind.needs_backbone
         else None
     )
-    content = _portable(
-        head, (network.record, network.fingerprint) if network else None
-    )
+    content = portable(head, (network.record, network.fingerprint) if network else None)
     return _write(
         content, path, to, network if to == "onnx" and not head_only else None
     )
@@ -109,7 +97,7 @@ def export_file(
             if stated
             else None
         )
-    return _write(_portable(head, origin), path, to, None)
+    return _write(portable(head, origin), path, to, None)
 
 
 def check_target(path: Path, to: str) -> None:
@@ -132,68 +120,6 @@ def check_target(path: Path, to: str) -> None:
             f"Cannot write {path}: it exists and is not an exported model; choose"
             " another name."
         )
-
-
-def _portable(head: Decider, origin: tuple[Record, str] | None) -> Portable:
-    """A head for other programs; refused if one of its components does not describe
-    itself as arrays.
-
-    `origin` is the record of the backbone, whose path is left out, and its fingerprint.
-    """
-    aggregator, norm, proxies = head.aggregator, head.norm_inf, head.proxies
-    facts, first = aggregator.facts(proxies, head.prepared), norm.instruction
-    if facts is None or first is None:
-        part = aggregator if facts is None else norm
-        raise ParameterError(
-            f"export: {part} does not describe itself as arrays, so it cannot be"
-            " exported."
-        )
-    backbone: dict[str, Any] | None = None
-    if origin is not None:
-        record, fingerprint = origin
-        backbone = {
-            key: getattr(record, key) for key in ("name", "adapter", "layer", "licence")
-        }
-        preprocess = record.preprocess.as_json() if record.preprocess else None
-        backbone |= {"fingerprint": fingerprint, "preprocess": preprocess}
-        if record.blocks:
-            backbone["blocks"] = [block.as_json() for block in record.blocks]
-    about = {
-        "version": 2,
-        "written_by": f"imprint {__version__}",
-        "method": head.description,
-        "norm": str(norm),
-        "aggregator": str(aggregator),
-        "width": proxies.weights.shape[1],
-        "dtype": proxies.weights.dtype.name,
-        "proxies": len(proxies.labels),
-        "classes": head.classes.tolist(),
-        "backbone": backbone,
-        **facts.numbers,
-        "use": first + facts.use,
-    }
-    if isinstance(head, TagHead):
-        arrays = {
-            name: getattr(head.calibration, name).tolist()
-            for name in ("thresholds", "slopes", "offsets")
-        }
-        about["tags"] = {
-            **arrays,
-            "thresholds": [t if t < np.inf else None for t in arrays["thresholds"]],
-        }
-        about["use"] = first + facts.use.partition("; the largest")[0] + USE_OF_TAGS
-    elif head.calibrated and isinstance(calibration := head.calibration, Calibration):
-        power, floor = 1 / calibration.temperature, calibration.floor
-        about["calibration"] = {"power": power, "floor": floor}
-        about["use"] += (
-            f" Calibrated probabilities are these to the power {power!r}, over their"
-            f" sum, times {1 - floor!r}, plus {floor / len(head)!r} for every class."
-        )
-    return Portable(
-        head,
-        {"weights": proxies.weights, "owners": proxies.labels, **facts.tensors},
-        about,
-    )
 
 
 def _write(

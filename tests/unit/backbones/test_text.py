@@ -57,7 +57,7 @@ def test_only_whole_batches_of_one_length_reach_the_network(minilm, monkeypatch)
 
 def test_a_long_text_is_cut_before_it_is_tokenised(minilm, monkeypatch):
     """The tokeniser needs 60 bytes per character of a text, and ends the process if it gets none."""
-    lengths, tokenizer = [], minilm._tokenizer
+    lengths, tokenizer = [], minilm.tokenizer
 
     class Recording:
         def encode(self, text):
@@ -65,7 +65,7 @@ def test_a_long_text_is_cut_before_it_is_tokenised(minilm, monkeypatch):
             return tokenizer.encode(text)
 
     long = "a sentence of some words. " * 800_000  # 20 MB
-    monkeypatch.setattr(minilm, "_tokenizer", Recording())
+    monkeypatch.setattr(minilm, "tokenizer", Recording())
     row = minilm.embed([minilm.prepare(long)])
     assert minilm.count_truncated([long, "short", "long " * 200]) == 2
     assert minilm.embed_names([long]).shape == (1, 6 * 384)

@@ -28,7 +28,7 @@ class SentenceEncoder(Backbone):
         content, digest = read_weights(record)
         super().__init__(record, digest, VERSION)
         self.device, self._threads = device, thread_count(threads)
-        self._tensors = _tensors(record)
+        self._tensors = averaged_tensors(record)
         inner = [tensor for tensor in self._tensors if tensor != record.layer]
         content = with_outputs(record.name, content, inner)
         self._session = session(record.name, content, device, 1)
@@ -37,12 +37,12 @@ class SentenceEncoder(Backbone):
             raise FileError(
                 f"{record.name} needs a tokeniser in its file and tokens in its record."
             )
-        self._tokenizer = Tokenizer.from_str(tokenizer)
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(record.tokens)
+        self.tokenizer = Tokenizer.from_str(tokenizer)
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(record.tokens)
 
     def _forward(self, batch: Sequence[str]) -> Array:
-        tokens = [self._tokenizer.encode(text).ids for text in batch]
+        tokens = [self.tokenizer.encode(text).ids for text in batch]
         lengths = np.array([len(ids) for ids in tokens])
         # the longest first
         groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
@@ -75,14 +75,14 @@ class SentenceEncoder(Backbone):
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         beginnings = self.cut(texts)
-        encodings = map(self._tokenizer.encode, beginnings)
+        encodings = map(self.tokenizer.encode, beginnings)
         return sum(
             len(beginning) < len(text) or bool(encoding.overflowing)
             for text, beginning, encoding in zip(texts, beginnings, encodings)
         )
 
 
-def _tensors(record: Record) -> list[str]:
+def averaged_tensors(record: Record) -> list[str]:
     """The tensors that are averaged over the tokens: the layer, or those of blocks."""
     for block in record.blocks:
         if block.pooling != "tokens" or block.projected_from is not None:
