@@ -27,6 +27,8 @@ printable = partial(errors.printable, max_length=sys.maxsize)
 """Text of any length in which control characters, such as colour codes and changes of
 direction, are escaped.
 """
+# by which spreadsheets recognise a formula (OWASP, CSV injection)
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 PIPE_COLUMNS = 10_000  # the width of a pipe or file: nothing is cut
 # below the first width, labels in a list are cut to the second
 NARROW_TERMINAL, BRIEF_WIDTH = 100, 16
@@ -52,9 +54,45 @@ def write_csv(rows: Iterable[Sequence[object]]) -> None:
     """Rows as CSV; the first is the header."""
     import csv
 
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write(text.getvalue())
+    lines = []
+    for row in rows:
+        line = io.StringIO()
+        # quotes cells that hold either of the two characters
+        csv.writer(line, lineterminator="\r\n").writerow(row)
+        lines.append(line.getvalue().removesuffix("\r\n") + "\n")
+    write("".join(lines))
+
+
+def write_spreadsheet(rows: Iterable[Sequence[object]]) -> None:
+    """Rows as CSV in which no cell is a formula, and how many cells were changed: they
+    have an apostrophe before them, as spreadsheets expect.
+    """
+    changed = 0
+    lines: list[list[object]] = []
+    for row in rows:
+        line = list(row)
+        for i, cell in enumerate(line):
+            if isinstance(cell, str) and _is_formula(cell):
+                line[i] = f"'{cell}"
+                changed += 1
+        lines.append(line)
+    write_csv(lines)
+    if changed:
+        note(
+            f"{count(changed, 'cell')} begin{'s' * (changed == 1)} like a formula of a"
+            " spreadsheet: a leading ' makes it text."
+        )
+
+
+def _is_formula(cell: str) -> bool:
+    """Whether a spreadsheet would compute the cell; a number is not a formula."""
+    if not cell.startswith(FORMULA_STARTS):
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
 
 
 def note(text: str | None, end: str = "\n") -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from imprint.core.errors import printable
+from imprint.core.markdown import as_markdown
 from imprint.head.decider import Decider
 from imprint.modalities import modality
 
@@ -141,44 +142,62 @@ class ModelCard:
             ),
         }
         if self.backbone is not None:
-            facts["Backbone"] = (
-                f"{self.backbone['name']} (fingerprint"
-                f" `{self.backbone['fingerprint'][:16]}`)"
-            )
-            if blocks := self.backbone["blocks"]:
-                facts["Blocks of the embedding"] = ", ".join(
-                    f"{block['name']} ({block['width']:,})" for block in blocks
-                )
-            facts["Backbone's licence"] = str(self.backbone["licence"] or "not stated")
-            facts["Backbone's training data"] = str(
-                self.backbone["pretraining"] or "not stated"
-            )
+            facts |= _network_facts(self.backbone)
         lines = [
             HEADING,
             "",
             f"A classifier of {kind.plural} into {classes}{several}, imprinted",
-        ]
-        lines += [
             "from the embeddings of a frozen network without gradient steps.",
             "",
             "| | |",
             "|---|---|",
         ]
-        lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
-        lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
-        names = [
-            printable(label, 60).replace("|", "\\|")
-            for label in self.classes[:MAX_LISTED_CLASSES]
+        for heading, fact in facts.items():
+            lines.append(f"| {heading} | {printable(fact)} |")
+        return [*lines, *self._class_table(kind.plural)]
+
+    def _class_table(self, noun: str) -> list[str]:
+        """The classes, each with the number of its inputs."""
+        lines = [
+            "",
+            "## Classes",
+            "",
+            f"| class | {noun} |",
+            "|---|---:|",
         ]
-        lines += [
-            f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)
-        ]
-        if (more := len(self.classes) - MAX_LISTED_CLASSES) > 0:
-            lines += [
-                f"| ... and {more:,} more classes |"
-                f" {sum(self.rows_per_class[MAX_LISTED_CLASSES:]):,} |"
-            ]
+        listed = self.classes[:MAX_LISTED_CLASSES]
+        # names may hold markup, and a page of models shows HTML in Markdown as it is
+        for label, count in zip(listed, self.rows_per_class):
+            lines.append(f"| {_shown(label, 60)} | {count:,} |")
+        others = len(self.classes) - len(listed)
+        if others:
+            rows = sum(self.rows_per_class[MAX_LISTED_CLASSES:])
+            lines.append(f"| ... and {others:,} more classes | {rows:,} |")
         return lines
+
+
+def _network_facts(network: dict[str, Any]) -> dict[str, str]:
+    """What the card says about the network, by its heading."""
+    name = _shown(network["name"])
+    fingerprint = _shown(network["fingerprint"][:16])
+    licence = network["licence"] or "not stated"
+    pretraining = network["pretraining"] or "not stated"
+    # a network without blocks has one embedding, which needs no line
+    blocks = [
+        f"{_shown(block['name'])} ({block['width']:,})" for block in network["blocks"]
+    ]
+    facts = {
+        "Backbone": f"{name} (fingerprint {fingerprint})",
+        "Blocks of the embedding": ", ".join(blocks),
+        "Backbone's licence": _shown(licence),
+        "Backbone's training data": _shown(pretraining),
+    }
+    return {heading: fact for heading, fact in facts.items() if fact}
+
+
+def _shown(text: object, max_length: int = 500) -> str:
+    """A text that users or files state, which may hold markup, as text."""
+    return as_markdown(printable(text, max_length))
 
 
 def model_card(

@@ -53,6 +53,18 @@ class Modality(Component):
         """The suffixes of files of this modality, in lower case."""
         return frozenset()
 
+    def suffix_of(self, raw: bytes) -> str:
+        """The usual suffix of a file with these bytes; empty if there is none."""
+        return ""
+
+    def file_name(self, name: str, raw: bytes) -> str:
+        """A name with a suffix by which a folder is read: that of the bytes is appended
+        unless the name has one of this modality.
+        """
+        suffixes = self.suffixes()
+        is_named = os.path.splitext(name)[1].lower() in suffixes or not suffixes
+        return name if is_named else name + self.suffix_of(raw)
+
     def show(self, item: Any) -> "str | Array | None":
         """An input as a text or a uint8 picture, for terminals and pages; None if it
         cannot be shown.

@@ -39,6 +39,7 @@ FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "WEBP": ("WebP", "webp", (".webp",)),
     "AVIF": ("Avif", "avif", (".avif",)),
 }
+SIGNATURE_BYTES = 32  # at the beginning of a file, enough to tell its format
 # recognised without their extra too, so that an error names it
 HEIF_SUFFIXES = (".heic", ".heif", ".hif")
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
@@ -64,6 +65,12 @@ class Image(Modality):
     def pixels(self, raw: bytes) -> int:
         with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
             return int(image.size[0] * image.size[1])
+
+    def suffix_of(self, raw: bytes) -> str:
+        format_name = _format(raw[:SIGNATURE_BYTES])
+        if format_name == "HEIF":
+            return HEIF_SUFFIXES[0]
+        return "" if format_name is None else FORMATS[format_name][2][0]
 
     def convert(self, value: Any) -> Array:
         if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
@@ -210,17 +217,27 @@ def _open(file: BinaryIO) -> "PilImage":
     """
     import PIL.Image
 
-    signature = file.read(32)
+    signature = file.read(SIGNATURE_BYTES)
     if not signature:
         raise refused("the file is empty")
-    for name in formats():
-        open_picture, accept = PIL.Image.OPEN[name]
-        if accept is None or accept(signature) is True:
-            file.seek(0)
-            return open_picture(file, "")
+    name = _format(signature)
+    if name is not None:
+        file.seek(0)
+        return PIL.Image.OPEN[name][0](file, "")
     if signature[4:8] == b"ftyp" and signature[8:12] in HEIF_BRANDS:
         raise refused(f"HEIC pictures need an extra: {install_hint('heic')}")
     raise refused(f"not a picture ({', '.join(formats())})")
+
+
+def _format(signature: bytes) -> str | None:
+    """The format of a file that begins like this; None if it is not a picture."""
+    import PIL.Image
+
+    for name in formats():
+        accept = PIL.Image.OPEN[name][1]
+        if accept is None or accept(signature) is True:
+            return name
+    return None
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:

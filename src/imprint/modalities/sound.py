@@ -32,6 +32,9 @@ class Sound(Modality):
     def suffixes(self) -> frozenset[str]:
         return frozenset({".wav"})
 
+    def suffix_of(self, raw: bytes) -> str:
+        return ".wav"
+
     def read(self, raw: bytes) -> Recording:
         """The sound in a WAV file of 8, 16, 24 or 32 bits, or of floating point.
 

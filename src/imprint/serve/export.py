@@ -146,7 +146,9 @@ def archive(project: Project) -> Iterator[bytes]:
             part = "test/" if item.held_out else "train/"
             path = f"{part}{item.path}" if split else item.path
             try:
-                add(path, store.file(item.digest))
+                content = store.file(item.digest)
+                # earlier versions stored names without a suffix
+                add(project.modality.file_name(path, content), content)
             except FileError:
                 damaged.append(path)
             yield b"".join(out.parts)

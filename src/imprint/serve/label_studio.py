@@ -12,14 +12,21 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http.client import HTTPException
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
 
 from starlette.routing import Route
 
 from imprint.core.arrays import Array
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import (
+    ParameterError,
+    UnreadableInput,
+    first_line,
+    printable,
+)
 from imprint.serve.project import Project
 from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool
@@ -31,6 +38,7 @@ MAX_FETCHES = 16
 # number of tasks that are ranked; the others follow, those with the least probable
 # prediction first
 MAX_RANKED = 500
+MAX_NAME_LENGTH = 200  # characters of an address, or of a reason, in a message
 CREATE_EVENTS, DELETE_EVENT = (
     ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"),
     "ANNOTATIONS_DELETED",
@@ -52,7 +60,7 @@ class LabelConfig(NamedTuple):
         to.
         """
         try:
-            root = ElementTree.fromstring(str(xml))
+            root = ElementTree.fromstring(xml if isinstance(xml, str) else "")
             choices = next(root.iter("Choices"))
             shown = {
                 e.get("name", ""): e.get("value", "")
@@ -61,11 +69,29 @@ class LabelConfig(NamedTuple):
             }
             target = choices.attrib["toName"]
             return cls(choices.attrib["name"], target, shown[target].removeprefix("$"))
-        except (ElementTree.ParseError, StopIteration, KeyError):
+        # ValueError, LookupError: an encoding that it states
+        except (ElementTree.ParseError, StopIteration, LookupError, ValueError):
             raise ParameterError(
                 "The labelling configuration must have <Choices> for an <Image> or"
                 " <Text>."
             ) from None
+
+
+class LabelTask(NamedTuple):
+    """A task of Label Studio: one input to label."""
+
+    id: int
+    data: Json
+
+    @classmethod
+    def parse(cls, value: Any) -> "LabelTask":
+        """Read a task of a request; anything else is refused."""
+        task = _object(value, "task")
+        return cls(_id(task, "task"), _object(task.get("data") or {}, "task's `data`"))
+
+    @property
+    def name(self) -> str:
+        return f"task {self.id}"
 
 
 class LabelStudio:
@@ -120,9 +146,9 @@ class LabelStudio:
         """For each task the most probable class, and as its score the position in the
         order of labelling.
         """
-        tasks = payload.get("tasks")
-        if not isinstance(tasks, list):
+        if not isinstance(payload.get("tasks"), list):
             raise ParameterError("predict: `tasks` must be a list.")
+        tasks = list(map(LabelTask.parse, payload["tasks"]))
         if payload.get("label_config"):
             self._config = LabelConfig.parse(payload["label_config"])
         config = self._configured()
@@ -133,7 +159,7 @@ class LabelStudio:
             for position, digest in enumerate(suggested)
         }
         # "": unreadable, which come last
-        digests = [self._digests.get(int(task["id"]), "") for task in tasks]
+        digests = [self._digests.get(task.id, "") for task in tasks]
         best = self._pool.most_probable([digest for digest in digests if digest], 1)
         region, results = (
             {
@@ -168,33 +194,31 @@ class LabelStudio:
         deleted.
         """
         action = payload.get("action")
+        if not isinstance(action, str):
+            raise ParameterError("webhook: `action` must be the name of an event.")
         if action in CREATE_EVENTS:
-            self._learn(payload.get("annotation") or {}, payload.get("task") or {})
+            self._learn(_object(payload.get("annotation"), "annotation"), payload)
         elif action == DELETE_EVENT:
+            annotations = _list(payload.get("annotations"), "`annotations`")
             numbers = [
-                a.get("id") if isinstance(a, dict) else a
-                for a in payload.get("annotations") or []
+                _id(one if isinstance(one, dict) else {"id": one}, "annotation")
+                for one in annotations
             ]
             ids = [self._items.pop(n) for n in numbers if n in self._items]
             self._delete([i for i in ids if i in self.project.history.labelled.items])
         return {"status": "ok", "model_version": self.version}
 
-    def _learn(self, annotation: Json, task: Json) -> None:
+    def _learn(self, annotation: Json, payload: Json) -> None:
         config = self._configured()
-        regions = [
-            r
-            for r in annotation.get("result") or []
-            if r.get("from_name") == config.from_name
-        ]
-        chosen = regions[0].get("value", {}).get("choices") if regions else None
-        if not chosen:
+        label = _chosen_label(annotation, config)
+        if label is None:
             return
+        number = _id(annotation, "annotation")
+        task = LabelTask.parse(payload.get("task"))
         raw, row = self._embedded(task, config)
-        self._digests[int(task["id"])] = self._pool.add(raw, row)
-        outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result(
-            DEADLINE
-        )
-        self._items[int(annotation.get("id") or 0)] = outcome.id
+        self._digests[task.id] = self._pool.add(raw, row)
+        outcome = self.project.add(raw, row, label, task.name).result(DEADLINE)
+        self._items[number] = outcome.id
         # the annotation replaces an earlier one of another class
         self._delete([item.id for item in outcome.others])
 
@@ -210,55 +234,59 @@ class LabelStudio:
             )
         return self._config
 
-    def _embed_new(self, tasks: list[Any], config: LabelConfig) -> None:
+    def _embed_new(self, tasks: list[LabelTask], config: LabelConfig) -> None:
         """Fetch and embed the inputs of new tasks; unreadable ones are left out."""
-        new = [task for task in tasks if int(task["id"]) not in self._digests]
+        new = [task for task in tasks if task.id not in self._digests]
         with ThreadPoolExecutor(MAX_FETCHES) as pool:
             futures = [pool.submit(self._embedded, task, config) for task in new]
             # in order: the ranks do not depend on timing
             for task, future in zip(new, futures):
                 with suppress(UnreadableInput):
-                    self._digests[int(task["id"])] = self._pool.add(*future.result())
+                    self._digests[task.id] = self._pool.add(*future.result())
 
-    def _embedded(self, task: Json, config: LabelConfig) -> tuple[bytes, Array]:
+    def _embedded(self, task: LabelTask, config: LabelConfig) -> tuple[bytes, Array]:
         """The input of a task, which may have to be fetched, and its embedding."""
-        value = (task.get("data") or {}).get(config.field)
+        value = task.data.get(config.field)
         if not isinstance(value, str):
-            raise UnreadableInput(_name(task), f"its data have no {config.field!r}")
+            raise UnreadableInput(task.name, f"its data have no {config.field!r}")
         raw = (
             value.encode()
             if self.project.modality.typed
             else fetch(value, self.url, self.key)
         )
-        return raw, self.project.embed(raw, _name(task)).result(DEADLINE)
+        return raw, self.project.embed(raw, task.name).result(DEADLINE)
 
 
 def fetch(address: str, url: str, key: str) -> bytes:
     """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other
     servers are refused.
     """
-    full, limit = urljoin(url + "/", address), MAX_BYTES["file"]
-    if not address.startswith("data:") and urlsplit(full)[:2] != urlsplit(url)[:2]:
-        raise UnreadableInput(
-            address[:200], f"only files of {url} are fetched; set LABEL_STUDIO_URL"
-        )
-    request = urllib.request.Request(
-        full, headers={"Authorization": f"Token {key}"} if key else {}
-    )
+    name = printable(address, MAX_NAME_LENGTH)
+    limit = MAX_BYTES["file"]
     try:
+        full = urljoin(url + "/", address)
+        is_elsewhere = urlsplit(full)[:2] != urlsplit(url)[:2]
+        if is_elsewhere and not address.startswith("data:"):
+            raise UnreadableInput(
+                name, f"only files of {url} are fetched; set LABEL_STUDIO_URL"
+            )
+        request = urllib.request.Request(
+            full, headers={"Authorization": f"Token {key}"} if key else {}
+        )
         with urllib.request.build_opener(_NoRedirect()).open(
             request, timeout=FETCH_SECONDS
         ) as response:
             raw: bytes = response.read(limit + 1)
-    except (OSError, ValueError) as e:
-        hint = (
-            "; set LABEL_STUDIO_API_KEY"
-            if getattr(e, "code", None) in (401, 403)
-            else ""
-        )
-        raise UnreadableInput(address[:200], f"{e}{hint}") from None
+    # HTTPException: such as an address with control characters
+    except (OSError, ValueError, HTTPException) as e:
+        is_forbidden = isinstance(e, HTTPError) and e.code in (401, 403)
+        if isinstance(e, HTTPError):
+            e.close()
+        hint = "; set LABEL_STUDIO_API_KEY" if is_forbidden else ""
+        reason = printable(first_line(e), MAX_NAME_LENGTH)
+        raise UnreadableInput(name, f"{reason}{hint}") from None
     if len(raw) > limit:
-        raise UnreadableInput(address[:200], f"larger than {limit >> 20} MB")
+        raise UnreadableInput(name, f"larger than {limit >> 20} MB")
     return raw
 
 
@@ -269,5 +297,40 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _name(task: Json) -> str:
-    return f"task {task.get('id')}"
+def _object(value: Any, what: str) -> Json:
+    """The JSON object in a request; anything else is refused."""
+    if not isinstance(value, dict):
+        raise ParameterError(f"Label Studio: a {what} must be a JSON object.")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    """The list in a request, which may be missing; anything else is refused."""
+    if value is not None and not isinstance(value, list):
+        raise ParameterError(f"Label Studio: {what} must be a list.")
+    return value or []
+
+
+def _id(value: Json, what: str) -> int:
+    """The number of a task or an annotation."""
+    number = value.get("id")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ParameterError(f"Label Studio: the `id` of a {what} must be an integer.")
+    return number
+
+
+def _chosen_label(annotation: Json, config: LabelConfig) -> str | None:
+    """The class that a person chose; None if the annotation has none."""
+    results = _list(annotation.get("result"), "`result`")
+    regions = [_object(region, "region of `result`") for region in results]
+    for region in regions:
+        if region.get("from_name") != config.from_name:
+            continue
+        value = _object(region.get("value") or {}, "region's `value`")
+        choices = _list(value.get("choices"), "`choices`")
+        if not choices:
+            return None
+        if not isinstance(choices[0], str):
+            raise ParameterError("Label Studio: a choice must be a text.")
+        return choices[0]
+    return None

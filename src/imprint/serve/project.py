@@ -155,7 +155,7 @@ class Project:
         entry: Entry = {
             "do": "add",
             "label": clean_label(label),
-            "name": clean_name(name, self.modality.noun),
+            "name": self.modality.file_name(clean_name(name, self.modality.noun), raw),
         }
         entry |= {"digest": digest_of(raw), "group": group, "held_out": held_out}
         if self.modality.typed:

@@ -287,3 +287,40 @@ def test_rejected_inputs_have_no_label_in_csv(imprint, paint, tmp_path):
         for row in rows
         if row not in rejected
     )
+
+
+FORMULAS = [
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    "+49 30 1234",
+    "-x",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+]
+
+
+def test_no_cell_of_csv_is_a_formula(imprint, texts, tmp_path):
+    lines = [*FORMULAS, "-0.5", "+3", "lost = found", "'=quoted"]
+    with open("new.csv", "w", newline="") as f:
+        csv.writer(f).writerows([["text", "=col"], *([text, text] for text in lines)])
+    done = imprint("predict", texts, "new.csv", "--csv")
+    rows = list(csv.reader(io.StringIO(done.out, newline="")))
+    assert rows[0][:2] == ["text", "'=col"]
+    shown = [row[0] for row in rows[1:]]
+    assert shown[: len(FORMULAS)] == [f"'{text}" for text in FORMULAS]
+    assert shown[len(FORMULAS) :] == lines[len(FORMULAS) :]
+    assert "15 cells begin like a formula" in done.err
+    assert "a leading '" in done.err
+    # JSON is for programs: it is exact
+    done = imprint("predict", texts, "new.csv", "--json")
+    assert len(json.loads(done.out)) == len(lines)
+
+
+def test_a_class_that_looks_like_a_formula(imprint, tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\nhello there,=1+1\nbye now,b\n")
+    assert imprint("fit", "a.csv", "-o", "f.imprint").code == 0
+    done = imprint("predict", "f.imprint", "hello there", "--csv")
+    assert "hello there,'=1+1,1" in done.out or ",'=1+1," in done.out
+    done = imprint("suggest", "f.imprint", "a.csv", "--csv")
+    assert "formula" not in done.err

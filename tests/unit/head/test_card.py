@@ -1,6 +1,9 @@
 """Model cards: the description of a model file, in the format of the Hugging Face Hub."""
 
+import html
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,3 +67,41 @@ def test_labels_cannot_break_the_table_or_the_front_matter():
     assert "a\\|b" in text
     assert "\x1b" not in text
     assert text.count("\n---\n") == 1
+
+
+def test_labels_are_text_on_the_card_not_markup():
+    markdown_it = pytest.importorskip("markdown_it")
+    labels = [
+        "<img src=x onerror=alert(1)>",
+        "[click](javascript:alert(1))",
+        "`code` *bold* __init__",
+        "![](https://example.org/x.png)",
+        "https://example.org",
+        "card_delivery_estimate",
+        "a\\",
+        "&lt;b&gt;",
+    ]
+    X = np.eye(len(labels), dtype=np.float32)
+    card = Imprinter("embeddings", recipe="janson2022").fit(X, labels).card()
+    # the hub's flavour of Markdown: tables, raw HTML, bare addresses
+    page = markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table")
+    rendered = page.render(card.markdown().split("## Classes")[1].split("##")[0])
+    for markup in ("<img", "<a ", "<code", "<em", "<strong"):
+        assert markup not in rendered
+    cells = re.findall(r"<td>(.*?)</td>", rendered)
+    assert sorted(html.unescape(cell) for cell in cells) == sorted(labels)
+    assert "card_delivery_estimate" in card.markdown()
+
+
+def test_what_a_model_file_states_about_its_network_is_text_too():
+    card = replace(
+        Imprinter("embeddings").fit(np.eye(2), ["a", "b"]).card(),
+        backbone={
+            "name": "<script>x</script>",
+            "fingerprint": "`<b>",
+            "blocks": [{"name": "<i>", "width": 3}],
+            "licence": "<a href=x>",
+            "pretraining": "|<u>|",
+        },
+    )
+    assert not re.search(r"<(script|b|i|a|u)\b", card.markdown())

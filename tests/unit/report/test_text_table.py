@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 
+from imprint.report import html
 from imprint.report.tables import TextTable
 
 TABLE = TextTable(
@@ -56,3 +58,17 @@ def test_html_escapes_texts_and_aligns_numbers():
         in page
     )
     assert page.endswith("<small>A caption.</small>")
+
+
+def test_pages_load_nothing_from_elsewhere_and_run_no_scripts():
+    page = html.document("a study", "<p>text</p>")
+    (policy,) = re.findall(
+        r'<meta http-equiv="Content-Security-Policy"\s+content="(.*?)"', page
+    )
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+    }
+    assert page.index("Content-Security-Policy") < page.index("<title>")

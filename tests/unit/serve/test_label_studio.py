@@ -27,12 +27,16 @@ class Files(BaseHTTPRequestHandler):
             self.headers.get("Authorization") == "Token key"
             and "moved" not in self.path
         )
+        number = self.path.rpartition("/")[2].partition(".")[0]
+        if not number.isdecimal() and "moved" not in self.path:
+            self.send_error(404)
+            return
         self.send_response(302 if "moved" in self.path else 200 if allowed else 401)
         if "moved" in self.path:
             self.send_header("location", "http://example.org/")
         self.end_headers()
         if allowed:
-            seed = int(self.path.rsplit("/", 1)[1].split(".")[0])
+            seed = int(number)
             self.wfile.write(picture(seed, shade=seed % 2))
 
     def log_message(self, *words):
@@ -200,3 +204,103 @@ def test_pictures_come_from_label_studio_alone(studio):
 def test_a_configuration_without_choices_is_refused(xml):
     with pytest.raises(ParameterError, match="<Choices>"):
         LabelConfig.parse(xml)
+
+
+REGION = {"from_name": "kind", "value": {"choices": ["top"]}}
+MALFORMED = [
+    ("/predict", {"tasks": [5]}),
+    ("/predict", {"tasks": [None]}),
+    ("/predict", {"tasks": [{}]}),
+    ("/predict", {"tasks": [{"id": "one", "data": {}}]}),
+    ("/predict", {"tasks": [{"id": [1], "data": {}}]}),
+    ("/predict", {"tasks": [{"id": True, "data": {}}]}),
+    ("/predict", {"tasks": [{"id": 1.5, "data": {}}]}),
+    ("/predict", {"tasks": [{"id": 1, "data": [1]}]}),
+    ("/predict", {"tasks": [{"id": 1, "data": "x"}]}),
+    (
+        "/predict",
+        {"tasks": [], "label_config": "<?xml version='1.0' encoding='x'?><a/>"},
+    ),
+    ("/predict", {"tasks": [], "label_config": ["<View/>"]}),
+    ("/predict", {"tasks": {"id": 1}}),
+    ("/setup", {"schema": 5}),
+    ("/webhook", {"action": "ANNOTATION_CREATED", "annotation": 5, "task": task(1)}),
+    (
+        "/webhook",
+        {"action": "ANNOTATION_CREATED", "annotation": {"id": 1, "result": [5]}},
+    ),
+    *(
+        (
+            "/webhook",
+            {
+                "action": "ANNOTATION_CREATED",
+                "annotation": {"id": 1, "result": [region]},
+                "task": task(1),
+            },
+        )
+        for region in (
+            {**REGION, "value": 5},
+            {**REGION, "value": {"choices": 5}},
+            {**REGION, "value": {"choices": {"a": 1}}},
+            {**REGION, "value": {"choices": [["top"]]}},
+            {**REGION, "value": {"choices": [None]}},
+        )
+    ),
+    (
+        "/webhook",
+        {
+            "action": "ANNOTATION_CREATED",
+            "annotation": {"id": "x", "result": [REGION]},
+            "task": task(1),
+        },
+    ),
+    (
+        "/webhook",
+        {
+            "action": "ANNOTATION_CREATED",
+            "annotation": {"id": 1, "result": [REGION]},
+            "task": 5,
+        },
+    ),
+    ("/webhook", {"action": "ANNOTATIONS_DELETED", "annotations": 5}),
+    ("/webhook", {"action": "ANNOTATIONS_DELETED", "annotations": [[1]]}),
+    ("/webhook", {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": {}}]}),
+    ("/webhook", {"action": ["ANNOTATION_CREATED"]}),
+]
+
+
+def test_malformed_requests_are_refused_in_a_sentence(backend):
+    ask(backend, "/setup", {"schema": CONFIG})
+    for path, payload in MALFORMED:
+        status, answer = ask(backend, path, payload)
+        assert status == 400, (path, payload, status, answer)
+        assert answer["error"].endswith("."), answer
+        assert "Error" not in answer["error"], answer
+    assert Client(backend.port, "secret").labels() == {}
+    assert annotate(backend, 1, "bottom")[0] == 200
+
+
+def test_an_address_that_cannot_be_fetched_fails_alone(backend, studio):
+    ask(backend, "/setup", {"schema": CONFIG})
+    annotate(backend, 0, "top")
+    addresses = [
+        "/data/upload/1/a\nb.png",
+        "/data/\x00.png",
+        "http://[",
+        "/data/a b.png",
+        "data:",
+        "//",
+        "x" * 5000,
+    ]
+    odd = [
+        {"id": 80 + i, "data": {"photo": address}}
+        for i, address in enumerate(addresses)
+    ]
+    status, answer = ask(backend, "/predict", {"tasks": [*odd, task(2)]})
+    assert status == 200, answer
+    shown = [bool(one["result"]) for one in answer["results"]]
+    assert shown == [False] * len(odd) + [True]
+    for address in addresses:
+        with pytest.raises(UnreadableInput) as caught:
+            fetch(address, studio, "key")
+        assert str(caught.value).isprintable()

@@ -304,3 +304,48 @@ def test_sounds_and_texts_are_shown_as_such_and_encoded_again():
         b"hello",
     )
     assert preview(modality("image"), picture(1), 10)[0] == "image/jpeg"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "suffix"),
+    [
+        ("camera", "png", ".png"),
+        ("", "jpeg", ".jpg"),
+        ("scan.2024", "png", ".png"),
+        ("notes.txt", "webp", ".webp"),
+        ("odd.jpg", "png", ".jpg"),
+    ],
+)
+def test_exported_pictures_have_a_suffix_by_which_a_folder_is_read(
+    client, tmp_path, name, kind, suffix
+):
+    import zipfile
+
+    from imprint import datasets
+
+    for label, shade in (("top", 0), ("bottom", 1)):
+        status, _ = client.json(
+            "POST",
+            f"/api/items?label={label}&name={name}",
+            picture(5, kind, shade=shade),
+        )
+        assert status == 201
+    raw = client.ask("GET", "/api/export/pictures.zip")[2]
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "out")
+    assert all(path.endswith(suffix) for path in names), names
+    assert len(datasets.load(tmp_path / "out")) == 2
+
+
+def test_pictures_that_an_earlier_version_stored_without_a_suffix(client, project):
+    import zipfile
+
+    raw = picture(3)
+    row = project.embed(raw, "x").result()
+    project.rows.keep(digest_of(raw), row)
+    entry = {"do": "add", "label": "top", "name": "picture", "digest": digest_of(raw)}
+    project.change(entry, raw).result()
+    exported = client.ask("GET", "/api/export/pictures.zip")[2]
+    with zipfile.ZipFile(io.BytesIO(exported)) as archive:
+        assert [name.endswith(".png") for name in archive.namelist()] == [True]

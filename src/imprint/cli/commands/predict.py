@@ -77,7 +77,10 @@ def command(
     csv: bool = Option(
         False,
         "--csv",
-        help="CSV on standard output; to the rows of a table, columns are appended.",
+        help=(
+            "CSV on standard output; to the rows of a table, columns are appended. A"
+            " cell that looks like a formula gets a leading apostrophe."
+        ),
     ),
     sort_into: Path | None = Option(
         None,
@@ -277,7 +280,7 @@ def _write_csv(
         [*map(row.get, columns), *map(cells.get(i, {}).get, added)]
         for i, row in enumerate(rows)
     ]
-    terminal.write_csv([header, *lines])
+    terminal.write_spreadsheet([header, *lines])
 
 
 def _csv_cells(answer: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def command(
                 "text": [pool.inputs[i] for i in numbers],
                 "label": [""] * len(numbers),
             }
-        terminal.write_csv([list(columns), *zip(*columns.values())])
+        terminal.write_spreadsheet([list(columns), *zip(*columns.values())])
     else:
         captions = models.captions(pool, [path])
         rows = [(captions[i], reason) for i, reason in zip(numbers, reasons)]
