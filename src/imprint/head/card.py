@@ -208,34 +208,40 @@ def model_card(
 
     With `named`, one row of each class is its name, which is not counted.
     """
-    proxies, network = head.imprinted.proxies, None
-    accuracy = head.calibration.expected if head.calibrated else None
+    proxies = head.imprinted.proxies
+    accuracy = None
+    interval = None
+    if head.calibrated:
+        accuracy = head.calibration.expected
+        # there is no interval without an estimate
+        interval = None if accuracy is None else head.calibration.expected_interval
+    network = None
     if origin is not None:
-        stated = {
-            key: origin["record"].get(key)
-            for key in ("licence", "pretraining", "source")
-        }
+        record = origin["record"]
         network = {
             "name": origin["spec"],
             "fingerprint": origin["fingerprint"],
-            "blocks": origin["record"].get("blocks", []),
-            **stated,
+            "blocks": record.get("blocks", []),
+            "licence": record.get("licence"),
+            "pretraining": record.get("pretraining"),
+            "source": record.get("source"),
         }
+    # the classes of a model of tags are label sets
+    labelled = head if head.tags else head.imprinted
+    names_per_class = int(named)
+    rows_per_class = [round(rows) - names_per_class for rows in head.rows_per_class]
+    rows = round(float(proxies.mass.sum()))
     return ModelCard(
         modality=kind,
-        classes=tuple(
-            map(str, (head if head.tags else head.imprinted).classes.tolist())
-        ),
-        rows_per_class=tuple(round(count) - named for count in head.rows_per_class),
-        rows=round(float(proxies.mass.sum())) - named * len(head.rows_per_class),
+        classes=tuple(map(str, labelled.classes.tolist())),
+        rows_per_class=tuple(rows_per_class),
+        rows=rows - names_per_class * len(rows_per_class),
         method=head.description,
         proxies=len(proxies.labels),
         width=proxies.weights.shape[1],
         calibrated=head.calibrated,
         expected_accuracy=accuracy,
-        expected_interval=(
-            None if accuracy is None else head.calibration.expected_interval
-        ),
+        expected_interval=interval,
         backbone=network,
         tags=head.tags,
     )
