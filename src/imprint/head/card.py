@@ -171,7 +171,8 @@ class ModelCard:
             lines.append(f"| {_shown(label, 60)} | {count:,} |")
         others = len(self.classes) - len(listed)
         if others:
-            rows = sum(self.rows_per_class[MAX_LISTED_CLASSES:])
+            unlisted = self.rows_per_class[MAX_LISTED_CLASSES:]
+            rows = sum(unlisted)
             lines.append(f"| ... and {others:,} more classes | {rows:,} |")
         return lines
 
@@ -180,8 +181,9 @@ def _network_facts(network: dict[str, Any]) -> dict[str, str]:
     """What the card says about the network, by its heading."""
     name = _shown(network["name"])
     fingerprint = _shown(network["fingerprint"][:16])
-    licence = network["licence"] or "not stated"
-    pretraining = network["pretraining"] or "not stated"
+    not_stated = "not stated"
+    licence = network["licence"] or not_stated
+    pretraining = network["pretraining"] or not_stated
     # a network without blocks has one embedding, which needs no line
     blocks = [
         f"{_shown(block['name'])} ({block['width']:,})" for block in network["blocks"]
@@ -197,7 +199,8 @@ def _network_facts(network: dict[str, Any]) -> dict[str, str]:
 
 def _shown(text: object, max_length: int = 500) -> str:
     """A text that users or files state, which may hold markup, as text."""
-    return as_markdown(printable(text, max_length))
+    visible = printable(text, max_length)
+    return as_markdown(visible)
 
 
 def model_card(
@@ -230,7 +233,8 @@ def model_card(
     labelled = head if head.tags else head.imprinted
     names_per_class = int(named)
     rows_per_class = [round(rows) - names_per_class for rows in head.rows_per_class]
-    rows = round(float(proxies.mass.sum()))
+    mass = float(proxies.mass.sum())
+    rows = round(mass)
     return ModelCard(
         modality=kind,
         classes=tuple(map(str, labelled.classes.tolist())),
