@@ -17,7 +17,7 @@ from imprint.normalisers.l2 import L2
 from imprint.paper.modes import KMEANS, KMEANS_OVER_K, NC1_OF_SETS, K
 from imprint.paper.setting import cosine, discover, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study, run
 
 PUBLISHED, OTHER_WEIGHTS = "resnet50", "resnet50_keras"

@@ -22,7 +22,7 @@ from imprint.paper.page import read_runs
 from imprint.paper.setting import MAX, cosine, role_study, unnormalised
 from imprint.paper.tables import compare_rows
 from imprint.report.sections import Claims, Picture, Run, Section, sections_by_artefact
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"

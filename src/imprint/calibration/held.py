@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import Array, State, class_entropy, factorize
+from imprint.core.blocks import column_slices
 from imprint.core.errors import require
 from imprint.core.layout import (
     MAX_COUNT,
@@ -41,6 +42,7 @@ SHARED, STATE_ROWS = "shared", "state/rows"
 SHARED_LAYOUT: Layout = {
     "index": Entry("m", minimum=0, integer=True, optional=True),
     "length": Entry("m", minimum=MIN_MASS, optional=True),
+    "lengths": Entry("m b", minimum=MIN_MASS, optional=True),
 }
 """References of a class to held rows in place of its proxies; see `share_rows`."""
 NO_DIGESTS = np.empty(0, dtype=np.uint64)
@@ -235,32 +237,62 @@ def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
     return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
 
 
-def share_rows(summary: State, held: Array) -> tuple[State, State]:
-    """The state of a class without proxies that are held rows, or held rows at unit
-    length: rows are stored once.
+def share_rows(
+    summary: State, held: Array, blocks: tuple[int, ...] = ()
+) -> tuple[State, State]:
+    """The state of a class without proxies that are held rows, or held rows whose
+    blocks have unit length: rows are stored once.
 
-    The second value refers to the rows: their indices, and the numbers by which they
-    are divided.
+    The second value refers to the rows: their indices, and the numbers by which they,
+    or their blocks, are divided.
     """
     proxies = summary.get("rows", held[:0])
-    if 0 < len(proxies) <= len(held) and proxies.dtype == held.dtype:
-        for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
-            if length is None:  # some rows are too extreme to be normalised like this
-                break
-            row_of = {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
-            index = [row_of.get(row.tobytes(), -1) for row in proxies]
-            if min(index) >= 0 and len({*index}) == len(index):
-                rest = {
-                    name: array for name, array in summary.items() if name != "rows"
-                }
-                return rest, {
-                    "index": np.array(index, dtype=np.int64),
-                    "length": length[index],
-                }
+    if not 0 < len(proxies) <= len(held) or proxies.dtype != held.dtype:
+        return summary, {}
+    widths = blocks or (held.shape[1],)
+    ones = np.ones((len(held), len(widths)), dtype=held.dtype)
+    for length in (ones, _block_lengths(held, widths)):
+        if length is None:  # some rows are too extreme to be normalised like this
+            break
+        index = find_rows(proxies, _divided(held, length, widths))
+        if index is not None and len(set(index.tolist())) == len(index):
+            rest = {name: array for name, array in summary.items() if name != "rows"}
+            numbers = {"lengths": length[index]}
+            if not blocks:
+                numbers = {"length": length[index, 0]}
+            return rest, {"index": index, **numbers}
     return summary, {}
 
 
-def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
+def find_rows(rows: Array, among: Array) -> Array | None:
+    """The index of an equal row for each row; None if some have no equal.  # (n,)"""
+    row_of = {row.tobytes(): i for i, row in enumerate(among)}
+    index = np.array([row_of.get(row.tobytes(), -1) for row in rows], dtype=np.int64)
+    return None if (index < 0).any() else index
+
+
+def _block_lengths(X: Array, widths: tuple[int, ...]) -> Array | None:
+    """The length of each block of each row; None if some are too extreme.  # (n, b)"""
+    columns = []
+    for block in column_slices(widths):
+        length = lengths(X[:, block])
+        if length is None:
+            return None
+        columns.append(length)
+    return np.stack(columns, axis=1)
+
+
+def _divided(X: Array, length: Array, widths: tuple[int, ...]) -> Array:
+    """Rows whose blocks are divided by one number each.  # (n, d)"""
+    quotients = np.empty_like(X)
+    for b, block in enumerate(column_slices(widths)):
+        quotients[:, block] = X[:, block] / length[:, b, None]
+    return quotients
+
+
+def unshare_rows(
+    arrays: dict[str, Array], blocks: tuple[int, ...] = ()
+) -> dict[str, Array]:
     """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the
     file is inconsistent.
     """
@@ -273,13 +305,14 @@ def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     proxies = stored["rows"].by_class() if "rows" in stored else {}
     for c, state in enumerate(to_states(arrays, SHARED, SHARED_LAYOUT, len(held), 0)):
         if state:
-            index, length = state["index"], state["length"]
-            require(
-                c not in proxies
-                and len(set(index.tolist())) == len(index)
-                and length.dtype == held[c].dtype
-            )
-            proxies[c] = held[c][index] / length[:, None]
+            index = state["index"]
+            length = state["lengths"] if blocks else state["length"][:, None]
+            widths = blocks or (held[c].shape[1],)
+            require(c not in proxies and len(set(index.tolist())) == len(index))
+            require(length.dtype == held[c].dtype)
+            require(length.shape[1] == len(widths))
+            require(sum(widths) == held[c].shape[1])
+            proxies[c] = _divided(held[c][index], length, widths)
     rest = {
         name: array
         for name, array in arrays.items()

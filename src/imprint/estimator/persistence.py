@@ -91,7 +91,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         document["calibration"], arrays = head.folds.calibration.to_parts()
         held_rows = [head.folds.held[label] for label in head.labels]
         shared = [
-            held.share_rows(state.summary, rows.rows)
+            held.share_rows(state.summary, rows.rows, head.method.blocks)
             for state, rows in zip(states, held_rows)
         ]
         states = tuple(
@@ -144,7 +144,8 @@ def head_from_parts(
                 " not know; fit the model again, or use the version that wrote it"
                 f" ({document.get('written_by', 'unknown')!r:.20})."
             )
-        head = _head(method, document, held.unshare_rows(arrays))
+        stored = held.unshare_rows(arrays, method.blocks)
+        head = _head(method, document, stored)
         return (
             _tag_head(head, dict(document["tags"]), arrays)
             if "tags" in document

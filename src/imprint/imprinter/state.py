@@ -10,6 +10,7 @@ import numpy as np
 
 from imprint import backbones, generators, recipes
 from imprint.calibration.cross_validation import rows_by_class
+from imprint.calibration.held import find_rows
 from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, require, unknown
 from imprint.core.files.container import reading
@@ -284,10 +285,12 @@ class ImprinterState(NamedTuple):
         for i, label in enumerate(imprinted.classes.tolist()):
             if exemplars := self.exemplars.get(label):
                 document["pictures"][i] = list(exemplars.names)
-                arrays |= {
-                    f"{PICTURES}{i}.X": exemplars.X,
-                    f"{PICTURES}{i}.beside": exemplars.nearest,
-                }
+                rows = _held_rows(imprinted, label)
+                index = find_rows(exemplars.X, rows.astype(exemplars.X.dtype))
+                # rows that cross-validation holds are stored once
+                stored = {"X": exemplars.X} if index is None else {"index": index}
+                stored["beside"] = exemplars.nearest
+                arrays |= {f"{PICTURES}{i}.{key}": stored[key] for key in stored}
         return document, arrays
 
     @classmethod
@@ -414,6 +417,14 @@ def _digest(classes: PretrainedClasses) -> str:
     return digest([classes.weights, classes.bias, *classes.labels])
 
 
+def _held_rows(head: Head, label: Any) -> Array:
+    """The rows of a class that cross-validation holds; none if it holds no rows."""
+    if head.folds is None:
+        return np.empty((0, head.width or 0), head.dtype)
+    rows: Array = head.folds.held[label].rows
+    return rows
+
+
 def _read_exemplars(
     head: Head, names: list[list[str]], arrays: dict[str, Array]
 ) -> ExemplarsByClass:
@@ -423,7 +434,14 @@ def _read_exemplars(
         zip(head.classes.tolist(), names, strict=True)
     ):
         if class_names:
-            X, nearest = arrays[f"{PICTURES}{i}.X"], arrays[f"{PICTURES}{i}.beside"]
+            nearest = arrays[f"{PICTURES}{i}.beside"]
+            if f"{PICTURES}{i}.index" in arrays:
+                index = arrays[f"{PICTURES}{i}.index"]
+                require(index.ndim == 1 and index.dtype.kind == "i")
+                require((index >= 0).all())
+                X = _held_rows(head, label)[index]
+            else:
+                X = arrays[f"{PICTURES}{i}.X"]
             require(
                 X.shape == (len(class_names), width)
                 and X.dtype.kind == "f"

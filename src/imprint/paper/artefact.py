@@ -19,7 +19,7 @@ from imprint.core.errors import FileError, ImprintError, reporting_damage
 from imprint.core.files.atomic import atomic_write
 from imprint.paper.setting import MAX, ROLES, Setting, method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Instance, Study
 from imprint.study.store import MANIFEST
 

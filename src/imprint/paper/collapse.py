@@ -27,7 +27,7 @@ from imprint.paper.modes import KMEANS, KMEANS_OVER_K, NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 from imprint.report.sections import Section, Verdict
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study
 
 NAME = "collapse"

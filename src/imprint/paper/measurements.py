@@ -47,7 +47,7 @@ from imprint.report.figures import (
     scatter,
 )
 from imprint.report.sections import Picture, Section, Verdict
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study
 from imprint.tasks.d_in_1 import DIn1
 

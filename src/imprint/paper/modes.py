@@ -15,7 +15,7 @@ from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, list
 from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Section
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Study
 
 K, D = range(1, 16), range(1, 11)

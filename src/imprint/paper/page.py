@@ -25,7 +25,7 @@ from imprint.report.sections import (
     line_breaks,
     sections_by_artefact,
 )
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study.store import MANIFEST, Store
 
 CITATION = (

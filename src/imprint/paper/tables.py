@@ -14,7 +14,7 @@ from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scor
 from imprint.paper.setting import MAX, Setting, every_norm, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference
 from imprint.report.sections import Section, Verdict, verdict
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Study

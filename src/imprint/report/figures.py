@@ -3,20 +3,30 @@ distinction.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import cycle
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from imprint.collapse import GainFit
 from imprint.core.arrays import Array
 from imprint.core.extras import import_extra
 
-INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1f2933"
+PALE = "#5b6670"
+GRID = "#e4e8ec"
+
+# The palette of Okabe and Ito, which people with colour blindness can tell apart,
+# without its yellow, which is hard to see on white.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -27,10 +37,12 @@ COLOURS = (
     "#000000",
     "#7f7f7f",
 )
+# More markers than colours, and no common factor: 88 lines differ.
 MARKERS = "osD^vPX*<>hp"
+DASHED = (0, (4, 3))
+DOTTED = (0, (1, 2))
 LONG = re.compile(rb"-?\d+\.\d{3,}")  # numbers with invisibly many digits
-DASHED, DOTTED = (0, (4, 3)), (0, (1, 2))
-STYLE: dict[str, Any] = {
+STYLE = {
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -47,15 +59,27 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
 }
 
+# The width of a label on a logarithmic axis, as a share of the axis.
+LABEL_WIDTH = 0.07
+
+Look: TypeAlias = dict[str, Any]  # arguments of matplotlib's functions
+
 
 class Series(NamedTuple):
-    """A line with a band. Series with one label share a style."""
+    """A line with a band. Series with one label share a style.
+
+    Examples
+    --------
+    >>> from imprint.report import Series
+    >>> Series("kernel", x=[1, 2], y=[80.0, 89.1]).y
+    [80.0, 89.1]
+    """
 
     label: str
-    x: Any
-    y: Any
-    low: Any = None
-    high: Any = None
+    x: ArrayLike
+    y: ArrayLike
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
     shade: float | None = None  # from 0 to 1: a colour of a continuous scale
     dotted: bool = False
     # indices of the points that have a marker [default: all]
@@ -63,7 +87,14 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One pair of axes, with an optional horizontal line at `level`."""
+    """One pair of axes, with an optional horizontal line at `level`.
+
+    Examples
+    --------
+    >>> from imprint.report import Panel, Series
+    >>> Panel("digits", [Series("kernel", x=[1, 2], y=[80.0, 89.1])]).title
+    'digits'
+    """
 
     title: str
     lines: Sequence[Series]
@@ -72,43 +103,69 @@ class Panel(NamedTuple):
 
 
 def interval(values: Array) -> tuple[Array, Array, Array]:
-    """The mean over the last axis, of two values or more, and its 95 % confidence
-    interval (Student's t).
+    """The mean over the last axis and its 95 % confidence interval (Student's t).
+
+    Parameters
+    ----------
+    values : array of shape (..., n)
+        Two values or more along the last axis.
+
+    Returns
+    -------
+    mean, low, high : arrays of shape (...)
+        The mean, and the ends of the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imprint.report import interval
+    >>> mean, low, high = interval(np.array([1.0, 2.0, 3.0]))
+    >>> float(mean), round(float(high), 3)
+    (2.0, 4.484)
     """
     from scipy import stats
 
-    n, mean = values.shape[-1], values.mean(axis=-1)
-    half = stats.t.ppf(0.975, n - 1) * values.std(axis=-1, ddof=1) / np.sqrt(n)
+    n = values.shape[-1]
+    mean = values.mean(axis=-1)
+    deviation = values.std(axis=-1, ddof=1)
+    half = stats.t.ppf(0.975, n - 1) * deviation / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
 @contextmanager
-def style(**settings: Any) -> Iterator[None]:
+def style(**settings: object) -> Iterator[None]:
     """Use matplotlib's defaults with these settings, and restore the user's settings
     afterwards.
     """
     matplotlib = import_extra("matplotlib", None, "Drawing")
+    # Texts stay texts, and names inside the drawing do not depend on the time.
+    reproducible = {"svg.fonttype": "none", "svg.hashsalt": "imprint"}
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings}
-        )
+        matplotlib.rcParams.update(reproducible | settings)
         yield
 
 
 @contextmanager
-def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
+def canvas(width: float, height: float) -> Iterator[tuple["Figure", BytesIO]]:
     """A figure in the style of all pages, and the buffer to which it is written as SVG
     when the block ends.
     """
-    out, svg = BytesIO(), BytesIO()
+    out = BytesIO()
+    drawing = BytesIO()
     with style(**STYLE):
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, out
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        out.write(LONG.sub(lambda m: f"{float(m[0]):.2f}".encode(), svg.getvalue()))
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(drawing, format="svg", metadata=metadata)
+        out.write(LONG.sub(_shortened, drawing.getvalue()))
+
+
+def _shortened(number: re.Match[bytes]) -> bytes:
+    """A number with two decimals: a hundredth of a point is invisible."""
+    return f"{float(number[0]):.2f}".encode()
 
 
 def draw(
@@ -119,103 +176,149 @@ def draw(
     log_x: bool = False,
     height: float = 2.5,
 ) -> bytes:
-    """Panels of lines with one legend below; `height` is the height of a panel, in
-    inches.
+    """Draw panels of lines with one legend below.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        Up to three stand in a row.
+    x_label, y_label : str
+        The names of the axes.
+    log_x : bool
+        Whether the x axis is logarithmic. [default: False]
+    height : float
+        The height of a panel, in inches. [default: 2.5]
+
+    Returns
+    -------
+    bytes
+        An SVG file.
+
+    Examples
+    --------
+    >>> from imprint.report import Panel, Series, draw
+    >>> line = Series("kernel", x=[1, 2, 5], y=[80.0, 89.1, 95.4])
+    >>> b"kernel" in draw([Panel("digits", [line])], "k", "accuracy, %")
+    True
     """
     columns = min(3, len(panels))
     rows = ceil(len(panels) / columns)
     levels = [p.level_name for p in panels if p.level is not None][:1]
-    entries = len({s.label for p in panels for s in p.lines}) + len(levels)
+    entries = len(_series_by_label(panels)) + len(levels)
+    # Two entries below each panel fit.
     legend_rows = ceil(entries / (2 * columns))
-    with canvas(0.6 + 3.0 * columns, 0.35 + height * rows + 0.2 * legend_rows) as (
-        figure,
-        out,
-    ):
-        from matplotlib.lines import Line2D
-
-        grid, looks = figure.subplots(rows, columns, squeeze=False), _looks(panels)
+    width = 0.6 + 3.0 * columns
+    total_height = 0.35 + height * rows + 0.2 * legend_rows
+    with canvas(width, total_height) as (figure, out):
+        grid = figure.subplots(rows, columns, squeeze=False)
+        looks = _looks(panels)
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
         for i, (axes, panel) in enumerate(zip(grid.flat, panels)):
-            _panel(axes, panel, looks, log_x)
+            _draw_panel(axes, panel, looks, log_x)
+            # The last panel of each column.
             if i >= len(panels) - columns:
                 axes.set_xlabel(x_label)
         for axes in grid[:, 0]:
             axes.set_ylabel(y_label)
-        keys = [
-            Line2D([], [], lw=1.4, ms=4, label=label, **look)
-            for label, look in looks.items()
-        ]
-        keys += [
-            Line2D([], [], color=PALE, ls=DASHED, lw=1, label=name) for name in levels
-        ]
-        figure.legend(
-            handles=keys,
-            loc="outside lower center",
-            ncols=ceil(entries / legend_rows),
-            fontsize=8,
-        )
+        per_row = ceil(entries / legend_rows)
+        _draw_legend(figure, looks, levels, per_row)
     return out.getvalue()
 
 
-def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
+def _series_by_label(panels: Iterable[Panel]) -> dict[str, Series]:
+    """One series of each label; they share a style."""
+    series: dict[str, Series] = {}
+    for panel in panels:
+        for line in panel.lines:
+            series[line.label] = line
+    return series
+
+
+def _draw_legend(
+    figure: "Figure",
+    looks: Mapping[str, Look],
+    levels: Sequence[str],
+    columns: int,
+) -> None:
+    """Draw the legend of lines and levels below all panels."""
+    from matplotlib.lines import Line2D
+
+    keys = []
+    for label, look in looks.items():
+        keys.append(Line2D([], [], lw=1.4, ms=4, label=label, **look))
+    for name in levels:
+        keys.append(Line2D([], [], color=PALE, ls=DASHED, lw=1, label=name))
+    figure.legend(
+        handles=keys,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=8,
+    )
+
+
+def _looks(panels: Iterable[Panel]) -> dict[str, Look]:
     """Colour, marker and line style of every series, by label."""
     from matplotlib import colormaps
 
-    series = {s.label: s for panel in panels for s in panel.lines}
-    colours, markers = cycle(COLOURS), cycle(MARKERS)
-    return {
-        label: {
-            "color": (
-                next(colours)
-                if s.shade is None
-                else colormaps["viridis"](0.92 * s.shade)
-            ),
+    colours = cycle(COLOURS)
+    markers = cycle(MARKERS)
+    looks: dict[str, Look] = {}
+    for label, series in _series_by_label(panels).items():
+        if series.shade is None:
+            colour: object = next(colours)
+        else:
+            # The end of the scale is a yellow that is hard to see on white.
+            colour = colormaps["viridis"](0.92 * series.shade)
+        looks[label] = {
+            "color": colour,
             "marker": next(markers),
-            "ls": DOTTED if s.dotted else "-",
+            "ls": DOTTED if series.dotted else "-",
         }
-        for label, s in series.items()
-    }
+    return looks
 
 
-def _panel(
-    axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_x: bool
+def _draw_panel(
+    axes: "Axes",
+    panel: Panel,
+    looks: Mapping[str, Look],
+    log_x: bool,
 ) -> None:
     for s in panel.lines:
         look = looks[s.label]
-        if s.low is not None:
+        if s.low is not None and s.high is not None:
             axes.fill_between(s.x, s.low, s.high, color=look["color"], alpha=0.15, lw=0)
-        axes.plot(
-            s.x,
-            s.y,
-            **look,
-            lw=1.4,
-            ms=3.2 if s.marked is None else 5,
-            markevery=s.marked,
-        )
+        # A marker that stands for something is larger than one that only tells lines
+        # apart.
+        size = 3.2 if s.marked is None else 5
+        axes.plot(s.x, s.y, **look, lw=1.4, ms=size, markevery=s.marked)
     if panel.level is not None:
         axes.axhline(panel.level, color=PALE, ls=DASHED, lw=1)
     axes.set_title(panel.title, loc="left")
     if log_x:
-        _log_ticks(
-            axes,
-            _apart(sorted({int(v) for s in panel.lines for v in s.x})),
-            fontsize=7.5,
-        )
+        values: set[int] = set()
+        for s in panel.lines:
+            values.update(np.asarray(s.x).astype(int).tolist())
+        _log_ticks(axes, _apart(sorted(values)), fontsize=7.5)
     else:
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params("x", integer=True)
 
 
-def _log_ticks(axes: Any, ticks: Sequence[float], **look: Any) -> None:
+def _log_ticks(
+    axes: "Axes",
+    ticks: Sequence[float],
+    **look: Any,
+) -> None:
     """Make the x axis logarithmic, and label these values only."""
     axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks], **look)
+    labels = [f"{tick:g}" for tick in ticks]
+    axes.set_xticks(ticks, labels, **look)
     axes.minorticks_off()
 
 
 def _apart(values: Sequence[int]) -> list[int]:
     """The values whose labels do not overlap on a logarithmic axis."""
-    room = (values[-1] / values[0]) ** 0.07
+    room = (values[-1] / values[0]) ** LABEL_WIDTH
     labelled = [values[0]]
     for value in values[1:]:
         if value >= room * labelled[-1]:
@@ -224,8 +327,15 @@ def _apart(values: Sequence[int]) -> list[int]:
 
 
 class Point(NamedTuple):
-    """A point of a cloud. Points with one name share a style, except that some are
-    filled and others not.
+    """A point of a cloud.
+
+    Points with one name share a style, except that some are filled and others not.
+
+    Examples
+    --------
+    >>> from imprint.report import Point
+    >>> Point("mnist", filled=True, x=0.5, y=3.0).y
+    3.0
     """
 
     name: str
@@ -235,7 +345,14 @@ class Point(NamedTuple):
 
 
 class Cloud(NamedTuple):
-    """A panel of points, with an optional line through them."""
+    """A panel of points, with an optional line through them.
+
+    Examples
+    --------
+    >>> from imprint.report import Cloud, Point
+    >>> len(Cloud("ten digits", [Point("mnist", True, 0.5, 3.0)]).points)
+    1
+    """
 
     title: str
     points: Sequence[Point]
@@ -251,60 +368,103 @@ def scatter(
     side: float = 4.0,
     size: float = 30,
 ) -> bytes:
-    """Clouds next to each other, `side` inches each, with points of `size`; a name has
-    one style in all of them.
+    """Draw clouds of points next to each other; a name has one style in all of them.
+
+    Parameters
+    ----------
+    clouds : sequence of Cloud
+        The panels.
+    x_label, y_label : str
+        The names of the axes.
+    log_x : bool
+        Whether the x axis is logarithmic. [default: True]
+    side : float
+        The width and height of a panel, in inches. [default: 4]
+    size : float
+        The area of a point, in square points. [default: 30]
+
+    Returns
+    -------
+    bytes
+        An SVG file.
+
+    Examples
+    --------
+    >>> from imprint.report import Cloud, Point, scatter
+    >>> points = [Point("mnist", True, 0.5, 3.0), Point("usps", True, 2.0, 7.5)]
+    >>> b"usps" in scatter([Cloud("ten digits", points)], "NC1", "gain")
+    True
     """
-    looks = dict(
-        zip(
-            dict.fromkeys(p.name for c in clouds for p in c.points),
-            zip(cycle(COLOURS), cycle(MARKERS)),
-        )
-    )
+    names: dict[str, None] = {}
+    for cloud in clouds:
+        names.update(dict.fromkeys(point.name for point in cloud.points))
+    looks = dict(zip(names, zip(cycle(COLOURS), cycle(MARKERS))))
     with canvas(0.5 + 1.05 * side * len(clouds), side) as (figure, out):
         from matplotlib.lines import Line2D
 
         grid = figure.subplots(1, len(clouds), squeeze=False)
         for axes, cloud in zip(grid.flat, clouds):
-            for name, filled in dict.fromkeys(p[:2] for p in cloud.points):
-                x, y = zip(*(p[2:] for p in cloud.points if p[:2] == (name, filled)))
-                colour, marker = looks[name]
-                face = colour if filled else "none"
-                axes.scatter(
-                    x,
-                    y,
-                    s=size,
-                    marker=marker,
-                    edgecolor=colour,
-                    facecolor=face,
-                    lw=size / 25,
-                )
+            _draw_points(axes, cloud, looks, size)
             if cloud.fit is not None:
-                values = [p.x for p in cloud.points]
-                line = np.geomspace(min(values), max(values), 50)
-                axes.plot(
-                    line,
-                    [cloud.fit.predict(float(v)) for v in line],
-                    color=PALE,
-                    ls=DASHED,
-                    lw=1.2,
-                )
+                _draw_fit(axes, cloud.points, cloud.fit)
             if log_x:
-                axes.set_xscale("log")
-                low, high = axes.get_xlim()
-                ticks = [
-                    m * 10.0**e
-                    for e in range(-6, 7)
-                    for m in (1, 2, 5)
-                    if low <= m * 10.0**e <= high
-                ]
-                if len(ticks) < 5:  # a range of few powers of ten
-                    _log_ticks(axes, ticks)
+                _scale_to_log(axes)
             axes.set_title(cloud.title, loc="left")
             axes.set_xlabel(x_label)
         grid[0, 0].set_ylabel(y_label)
-        keys = [
-            Line2D([], [], ls="", color=c, marker=m, ms=5, label=n)
-            for n, (c, m) in looks.items()
-        ]
+        keys = []
+        for name, (colour, marker) in looks.items():
+            key = Line2D([], [], ls="", color=colour, marker=marker, ms=5, label=name)
+            keys.append(key)
         figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=8)
     return out.getvalue()
+
+
+def _draw_points(
+    axes: "Axes",
+    cloud: Cloud,
+    looks: Mapping[str, tuple[str, str]],
+    size: float,
+) -> None:
+    """Draw the points, those of one style together."""
+    groups: dict[tuple[str, bool], list[Point]] = {}
+    for point in cloud.points:
+        groups.setdefault((point.name, point.filled), []).append(point)
+    for (name, filled), points in groups.items():
+        colour, marker = looks[name]
+        axes.scatter(
+            [point.x for point in points],
+            [point.y for point in points],
+            s=size,
+            marker=marker,
+            edgecolor=colour,
+            facecolor=colour if filled else "none",
+            lw=size / 25,
+        )
+
+
+def _draw_fit(
+    axes: "Axes",
+    points: Sequence[Point],
+    fit: GainFit,
+) -> None:
+    """Draw the line of a fit over the range of the points."""
+    values = [point.x for point in points]
+    x = np.geomspace(min(values), max(values), 50)
+    y = [fit.predict(float(value)) for value in x]
+    axes.plot(x, y, color=PALE, ls=DASHED, lw=1.2)
+
+
+def _scale_to_log(axes: "Axes") -> None:
+    """Make the x axis logarithmic, with labels at 1, 2 and 5 in a short range."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    ticks = []
+    for exponent in range(-6, 7):
+        for digit in (1, 2, 5):
+            tick = digit * 10.0**exponent
+            if low <= tick <= high:
+                ticks.append(tick)
+    # In a range of many powers of ten, matplotlib labels these.
+    if len(ticks) < 5:
+        _log_ticks(axes, ticks)

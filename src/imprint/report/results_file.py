@@ -5,7 +5,6 @@ column in the file.
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,13 +63,25 @@ MEANINGS = {
 """The data dictionary: every column of an exported table, in order."""
 FORMATS = (".parquet", ".csv")
 
+# The longest first line of a CSV file of ours is shorter: the names of all columns.
+MAX_HEADER = 4096  # bytes
+
 
 def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.Table:
-    """Write the results in a folder to one `.parquet` or `.csv` file, and return them
-    as a table.
+    """Write the results in a folder to one file.
 
-    A Parquet file has `MEANINGS` as the `description` of its columns, and the manifests
-    of the study as `imprint`.
+    Parameters
+    ----------
+    folder : str or path
+        The folder of a study, or a folder of such folders.
+    path : str or path
+        A `.parquet` or `.csv` file. A Parquet file has `MEANINGS` as the `description`
+        of its columns, and the manifests of the study as `imprint`.
+
+    Returns
+    -------
+    pyarrow.Table
+        What was written.
     """
     path = Path(path)
     if path.suffix not in FORMATS:
@@ -88,7 +99,8 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.T
 
 def check_own(path: Path) -> None:
     """Refuse to overwrite a file that `export` did not write."""
-    if path.is_file() and path.stat().st_size and not _is_export(path):
+    is_foreign = path.is_file() and path.stat().st_size and not _is_export(path)
+    if is_foreign:
         raise FileError(
             f"Cannot write {path}: it exists and holds no results of a study; choose"
             " another --output."
@@ -96,83 +108,96 @@ def check_own(path: Path) -> None:
 
 
 def _is_export(path: Path) -> bool:
+    """Whether `export` wrote a file."""
     try:
         if path.suffix == ".csv":
             with path.open("rb") as f:
-                return (
-                    f.readline(4096).replace(b'"', b"").strip()
-                    == ",".join(MEANINGS).encode()
-                )
-        return b"imprint" in (pq.read_schema(path).metadata or {})
+                header = f.readline(MAX_HEADER)
+            names = header.replace(b'"', b"").strip()
+            return names == ",".join(MEANINGS).encode()
+        metadata = pq.read_schema(path).metadata or {}
+        return b"imprint" in metadata
     except (pa.ArrowException, OSError):
         return False
 
 
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:
-    """The results in the folder of a study, or in all such sub-folders; the columns are
-    those of `MEANINGS`.
+    """The results in the folder of a study, or in all such sub-folders.
 
-    The results of one study are in its order. For studies of the paper, the table has
-    everything that is finished.
+    The columns are those of `MEANINGS`. The results of one study are in its order. Of
+    several studies, the table has everything that is finished.
     """
     folder = Path(folder)
     if (folder / MANIFEST).exists():
-        stores = [Store(folder)]
-        study = stores[0].study()
+        store = Store(folder)
+        study = store.study()
+        stores = [store]
         parts = [_plain(study.name, study.results(folder))]
     else:
-        stores = [
-            Store(manifest.parent) for manifest in sorted(folder.glob(f"*/{MANIFEST}"))
-        ]
+        manifests = sorted(folder.glob(f"*/{MANIFEST}"))
+        stores = [Store(manifest.parent) for manifest in manifests]
         parts = [_plain(store.folder.name, _finished(store)) for store in stores]
     if not stores:
         raise FileError(f"{folder}: no study has been run into this folder.")
-    manifests = {store.folder.name: store.manifest() for store in stores}
-    return pa.concat_tables(parts).replace_schema_metadata(
-        {"imprint": json.dumps(manifests)}
-    )
+    by_name = {store.folder.name: store.manifest() for store in stores}
+    table = pa.concat_tables(parts)
+    return table.replace_schema_metadata({"imprint": json.dumps(by_name)})
 
 
 def _finished(store: Store) -> pa.Table:
     """Every finished experiment with the current embeddings, sorted."""
-    table, fingerprints = store.table(), store.manifest()["embeddings"]
-    names = zip(
-        *(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint"))
-    )
-    current = table.filter(
-        pa.array([fingerprints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_())
-    )
-    order = pa.table(
-        {
-            **{name: current[name].cast(pa.string()) for name in TEXT_COLUMNS},
-            "seed": current["seed"],
-        }
-    )
-    return current.take(
-        pc.sort_indices(order, [(name, "ascending") for name in order.column_names])
-    )
+    table = store.table()
+    fingerprints = store.manifest()["embeddings"]
+    is_current = []
+    # Results of embeddings that were computed again since remain in the store.
+    for backbone, dataset, fingerprint in zip(
+        table["backbone"].to_pylist(),
+        table["dataset"].to_pylist(),
+        table["fingerprint"].to_pylist(),
+    ):
+        is_current.append(fingerprints.get(f"{backbone}-{dataset}") == fingerprint)
+    current = table.filter(pa.array(is_current, pa.bool_()))
+
+    # As texts, because dictionaries are sorted by their codes.
+    columns = {name: current[name].cast(pa.string()) for name in TEXT_COLUMNS}
+    columns["seed"] = current["seed"]
+    keys = [(name, "ascending") for name in columns]
+    return current.take(pc.sort_indices(pa.table(columns), keys))
 
 
 def _plain(name: str, table: pa.Table) -> pa.Table:
     """The table of a store with plain texts, and with the parameters of its components
     as columns.
     """
-    columns: dict[str, Any] = {c: table[c] for c in table.column_names}
-    texts = {c: table[c].cast(pa.string()) for c in (*TEXT_COLUMNS, "fingerprint")}
-    columns |= texts | {
-        "study": pa.repeat(name, len(table)),
-        "method": pc.binary_join_element_wise(*(texts[part] for part in PARTS), " / "),
-        "key": pa.array([key.hex() for key in table["key"].to_pylist()], pa.string()),
-    }
-    for part, parameter in (("generator", "k"), ("aggregator", "m")):
-        values = texts[part].to_pylist()
-        known = {
-            text: getattr(FAMILIES[part].resolve(text), parameter, None)
-            for text in set(values)
-        }
-        columns[parameter] = pa.array([known[text] for text in values], pa.int32())
-    fields = [
-        pa.field(c, columns[c].type, metadata={"description": text})
-        for c, text in MEANINGS.items()
-    ]
-    return pa.table({c: columns[c] for c in MEANINGS}, schema=pa.schema(fields))
+    columns = {column: table[column] for column in table.column_names}
+    for column in (*TEXT_COLUMNS, "fingerprint"):
+        columns[column] = table[column].cast(pa.string())
+    parts = [columns[part] for part in PARTS]
+    keys = [key.hex() for key in table["key"].to_pylist()]
+    columns["study"] = pa.repeat(name, len(table))
+    columns["method"] = pc.binary_join_element_wise(*parts, " / ")
+    columns["key"] = pa.array(keys, pa.string())
+    columns["k"] = _parameter("generator", "k", columns["generator"])
+    columns["m"] = _parameter("aggregator", "m", columns["aggregator"])
+    fields = []
+    for column, text in MEANINGS.items():
+        metadata = {"description": text}
+        fields.append(pa.field(column, columns[column].type, metadata=metadata))
+    ordered = {column: columns[column] for column in MEANINGS}
+    return pa.table(ordered, schema=pa.schema(fields))
+
+
+def _parameter(
+    part: str,
+    parameter: str,
+    texts: pa.ChunkedArray,
+) -> pa.Array:
+    """A parameter of each component, given as text; null if it has none of this
+    name.
+    """
+    values = texts.to_pylist()
+    known = {}
+    for text in set(values):
+        component = FAMILIES[part].resolve(text)
+        known[text] = getattr(component, parameter, None)
+    return pa.array([known[text] for text in values], pa.int32())

@@ -11,7 +11,7 @@ from html import escape
 
 from imprint.core.errors import count
 from imprint.report import html
-from imprint.report.tables import TextTable, markdown_cell
+from imprint.report.text_table import TextTable, markdown_cell
 
 
 class Verdict(StrEnum):

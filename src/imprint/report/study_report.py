@@ -16,11 +16,15 @@ from imprint.core.errors import count
 from imprint.core.files.atomic import write_outputs
 from imprint.report import html
 from imprint.report.critical_difference import critical_difference
-from imprint.report.tables import Breakdown, Tables, TextTable, number
+from imprint.report.tables import Breakdown, BreakdownRow, MethodLine, Tables
+from imprint.report.text_table import TextTable, number
 from imprint.stats import Comparison
 
-# methods in a text, in LaTeX, and in the table of a data set or backbone; CSV has all
+# Methods in a text, in LaTeX, and in the table of a data set or backbone; CSV has all.
+# A matter of taste: so many fit on a screen.
 MOST = 20
+
+# Beyond, a browser takes seconds to lay out the table. A matter of taste too.
 MOST_ON_PAGE = 500
 
 
@@ -33,8 +37,9 @@ def write_report(
     """Write the tables as `report.txt`, `.csv`, `.tex` and `.html`, pairs and
     breakdowns as CSV, and the diagram.
     """
+    text = as_text(tables) + breakdowns_text(tables.breakdowns)
     files = {
-        "report.txt": (as_text(tables) + breakdowns_text(tables.breakdowns)).encode(),
+        "report.txt": text.encode(),
         "report.csv": as_csv(tables).encode(),
         "report.tex": as_latex(tables).encode(),
         "report.html": page(tables, manifest, failures).encode(),
@@ -49,28 +54,23 @@ def write_report(
 
 def near_ties(tables: Tables) -> str:
     """How many predictions depend on rounding; empty if none do."""
+    if not tables.near_ties:
+        return ""
     share = f"{tables.near_ties:,} of {tables.decisions:,} predictions"
-    return (
-        f"{share} were near ties, equal up to float rounding."
-        if tables.near_ties
-        else ""
-    )
+    return f"{share} were near ties, equal up to float rounding."
 
 
 def as_json(tables: Tables) -> dict[str, Any]:
     """Methods, pairs and breakdowns as JSON values; NaN becomes null."""
+    pairs = tables.comparison.pairs if tables.comparison else ()
     values = {
         "methods": [asdict(line) for line in tables.lines],
-        "pairs": (
-            [pair._asdict() for pair in tables.comparison.pairs]
-            if tables.comparison
-            else []
-        ),
-        "breakdowns": [asdict(b) for b in tables.breakdowns],
+        "pairs": [pair._asdict() for pair in pairs],
+        "breakdowns": [asdict(breakdown) for breakdown in tables.breakdowns],
     }
-    plain: dict[str, Any] = json.loads(
-        json.dumps(values), parse_constant=lambda name: None
-    )
+    # JSON has no NaN, but Python's encoder writes it as a constant.
+    text = json.dumps(values)
+    plain: dict[str, Any] = json.loads(text, parse_constant=lambda name: None)
     return plain
 
 
@@ -87,46 +87,52 @@ def as_csv(tables: Tables) -> str:
     )
     rows = []
     for line in tables.lines:
-        numbers = (
-            number(v, ".6g") for v in (line.mean, line.std, line.rank, line.seconds)
-        )
-        rows.append(
-            (line.name, *line.method.split(" / "), str(line.instances), *numbers)
-        )
+        parts = line.method.split(" / ")
+        values = (line.mean, line.std, line.rank, line.seconds)
+        numbers = [number(value, ".6g") for value in values]
+        rows.append((line.name, *parts, str(line.instances), *numbers))
     return TextTable(head, tuple(rows)).csv()
 
 
 def pairs_csv(comparison: Comparison) -> str:
     """Every pair of the methods in the diagram, with its p-values."""
-    rows = (
-        (p.first, p.second, f"{p.p:.6g}", f"{p.adjusted:.6g}", f"{p.significant:d}")
-        for p in comparison.pairs
-    )
-    return TextTable(
-        ("first", "second", "p", "adjusted_p", "significant"), tuple(rows)
-    ).csv()
+    head = ("first", "second", "p", "adjusted_p", "significant")
+    rows = []
+    for pair in comparison.pairs:
+        numbers = (f"{pair.p:.6g}", f"{pair.adjusted:.6g}", f"{pair.significant:d}")
+        rows.append((pair.first, pair.second, *numbers))
+    return TextTable(head, tuple(rows)).csv()
 
 
 def breakdowns_csv(breakdowns: Sequence[Breakdown]) -> str:
     """All breakdowns in one table, a line for every method and column; scores between 0
     and 1.
     """
-    rows = (
-        (b.kind, b.name, row.name, column, number(v, ".6g"))
-        for b in breakdowns
-        for row in b.rows
-        for column, v in zip((*b.columns, "all"), (*row.values, row.mean))
-    )
-    return TextTable(("table", "of", "method", "column", "mean"), tuple(rows)).csv()
+    head = ("table", "of", "method", "column", "mean")
+    rows = []
+    for breakdown in breakdowns:
+        columns = (*breakdown.columns, "all")
+        for row in breakdown.rows:
+            for column, value in zip(columns, (*row.values, row.mean)):
+                mean = number(value, ".6g")
+                rows.append((breakdown.kind, breakdown.name, row.name, column, mean))
+    return TextTable(head, tuple(rows)).csv()
 
 
 def best_methods(tables: Tables, metric: str) -> TextTable:
     """The best methods with mean, standard deviation and rank, scores in percent."""
     rows = []
     for line in tables.lines[:MOST]:
-        spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
-        rows.append((line.name, f"{100 * line.mean:.2f}{spread}", number(line.rank)))
+        mean = f"{100 * line.mean:.2f}"
+        if _is_number(line.std):
+            mean += f" ± {100 * line.std:.2f}"
+        rows.append((line.name, mean, number(line.rank)))
     return TextTable((tables.heading, metric, "rank"), tuple(rows))
+
+
+def _is_number(value: float) -> bool:
+    """Whether a value is not NaN."""
+    return value == value
 
 
 def as_latex(tables: Tables) -> str:
@@ -139,39 +145,42 @@ def as_text(tables: Tables) -> str:
     """The best methods for a terminal, and whether the first differs significantly from
     the others.
     """
-    scope = (
-        f"{count(tables.experiments, 'experiment')},"
-        f" {count(tables.instances, 'instance')}, medians over seeds, "
-    )
-    notes = [f"{scope}percent.", near_ties(tables), tables.common]
-    lines = [*filter(None, notes), "", *best_methods(tables, tables.metric).text()]
+    experiments = count(tables.experiments, "experiment")
+    instances = count(tables.instances, "instance")
+    scope = f"{experiments}, {instances}, medians over seeds, percent."
+    notes = filter(None, [scope, near_ties(tables), tables.common])
+    lines = [*notes, "", *best_methods(tables, tables.metric).text()]
     if len(tables.lines) > MOST:
         lines.append(f"... and {count(len(tables.lines) - MOST, 'more method')}")
     if tables.comparison is not None:
-        best, *others = tables.comparison.order
-        pairs = [(name, tables.comparison.pair(best, name)) for name in others]
-        rows = tuple(
-            (name, f"{p.adjusted:.2g}", "differs" if p.significant else "")
-            for name, p in pairs
-        )
-        lines += [
-            "",
-            f"Against {best} (Wilcoxon signed-rank test, Holm-adjusted p-values):",
-        ]
-        lines += TextTable(("", "p", ""), rows).text()
+        lines += ["", *_against_best(tables.comparison)]
     return "\n".join([*lines, ""])
+
+
+def _against_best(comparison: Comparison) -> list[str]:
+    """Lines on whether the best method differs from each of the others."""
+    best, *others = comparison.order
+    rows = []
+    for name in others:
+        pair = comparison.pair(best, name)
+        verdict = "differs" if pair.significant else ""
+        rows.append((name, f"{pair.adjusted:.2g}", verdict))
+    heading = f"Against {best} (Wilcoxon signed-rank test, Holm-adjusted p-values):"
+    return [heading, *TextTable(("", "p", ""), tuple(rows)).text()]
 
 
 def breakdowns_text(breakdowns: Sequence[Breakdown]) -> str:
     """The breakdowns for a terminal, in percent."""
     lines: list[str] = []
-    for b in breakdowns:
-        rows = (
-            (r.name, *(number(100 * v) for v in (*r.values, r.mean)), number(r.rank))
-            for r in b.rows[:MOST]
-        )
-        lines += ["", f"{b.kind} {b.name}, {count(b.instances, 'instance')}"]
-        lines += TextTable(("", *b.columns, "mean", "rank"), tuple(rows)).text()
+    for breakdown in breakdowns:
+        rows = []
+        for row in breakdown.rows[:MOST]:
+            values = [number(100 * value) for value in (*row.values, row.mean)]
+            rows.append((row.name, *values, number(row.rank)))
+        instances = count(breakdown.instances, "instance")
+        lines += ["", f"{breakdown.kind} {breakdown.name}, {instances}"]
+        head = ("", *breakdown.columns, "mean", "rank")
+        lines += TextTable(head, tuple(rows)).text()
     return "\n".join([*lines, ""])
 
 
@@ -181,49 +190,61 @@ def page(
     failures: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The HTML page."""
-    metric, best, scope = (
-        tables.metric.replace("_", " "),
-        tables.lines[0],
-        _scope(tables, manifest),
+    metric = tables.metric.replace("_", " ")
+    scope = _scope(tables, manifest)
+    breakdowns = "".join(_breakdown(b, metric) for b in tables.breakdowns)
+    diagram = _diagram(tables.comparison) if tables.comparison is not None else ""
+    return html.document(
+        str(manifest["study"]["name"]),
+        f"<p>{scope}</p>" if scope else "",
+        _facts(tables, metric),
+        _failures(failures),
+        _methods(tables, metric),
+        diagram,
+        f'<div class="two">{breakdowns}</div>' if breakdowns else "",
+        _versions(manifest),
     )
+
+
+def _facts(tables: Tables, metric: str) -> str:
+    """The most important numbers: the best mean, and how much was compared."""
+    best = tables.lines[0]
+    mean = "mean " if tables.instances > 1 else ""
+    facts = [(f"{100 * best.mean:.2f} %", f"{mean}{metric} of {best.name}")]
     counted = {
         "experiment": tables.experiments,
         "method": len(tables.lines),
         "instance": tables.instances,
     }
-    facts = [
-        (
-            f"{100 * best.mean:.2f} %",
-            f"{'mean ' if tables.instances > 1 else ''}{metric} of {best.name}",
-        ),
-        *(count(n, noun).split(" ") for noun, n in counted.items()),
-    ]
-    shown_facts = "".join(
+    for noun, number_of in counted.items():
+        value, word = count(number_of, noun).split(" ")
+        facts.append((value, word))
+    items = [
         f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts
+    ]
+    return f'<ul class="facts">{"".join(items)}</ul>'
+
+
+def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
+    """The units of work that failed, with their reasons; empty if none did."""
+    if not failures:
+        return ""
+    items = []
+    for failure in failures:
+        unit = escape(failure["unit"])
+        experiments = count(failure["experiments"], "experiment")
+        items.append(f"<li>{unit} ({experiments}): {escape(failure['reason'])}</li>")
+    return html.section("Failures", f"<ul>{''.join(items)}</ul>")
+
+
+def _versions(manifest: Mapping[str, Any]) -> str:
+    """The versions with which the study ran."""
+    libraries = [f"{name} {version}" for name, version in manifest["libraries"].items()]
+    versions = ", ".join(
+        [f"imprint {manifest['imprint']}", f"Python {manifest['python']}", *libraries]
     )
-    failed = "".join(
-        f"<li>{escape(f['unit'])} ({count(f['experiments'], 'experiment')}):"
-        f" {escape(f['reason'])}</li>"
-        for f in failures
-    )
-    libraries = ", ".join(
-        f"{name} {version}" for name, version in manifest["libraries"].items()
-    )
-    versions = (
-        f"imprint {manifest['imprint']}, Python {manifest['python']}, {libraries}."
-    )
-    breakdowns = "".join(
-        _breakdown(breakdown, metric) for breakdown in tables.breakdowns
-    )
-    return html.document(
-        str(manifest["study"]["name"]),
-        f"<p>{scope}</p>" if scope else "",
-        f'<ul class="facts">{shown_facts}</ul>',
-        html.section("Failures", f"<ul>{failed}</ul>") if failed else "",
-        _methods(tables, metric),
-        _diagram(tables.comparison) if tables.comparison is not None else "",
-        f'<div class="two">{breakdowns}</div>' if breakdowns else "",
-        f'<footer class="pale">{escape(versions)} The page needs no network.</footer>',
+    return (
+        f'<footer class="pale">{escape(versions)}. The page needs no network.</footer>'
     )
 
 
@@ -231,22 +252,20 @@ def _scope(tables: Tables, manifest: Mapping[str, Any]) -> str:
     """The backbones, data sets, tasks and seeds of the study, what is not finished, and
     what all methods share.
     """
-    expected, study = int(manifest["experiments"]), manifest["study"]
-    ran = [
-        (noun, study.get(noun.replace(" ", "")))
-        for noun in ("backbones", "data sets", "tasks", "seeds")
-    ]
-    lists = "; ".join(
-        f"{noun} {', '.join(map(str, values))}" for noun, values in ran if values
-    )
-    unfinished = (
-        f"{tables.experiments:,} of {count(expected, 'experiment')} are finished."
-    )
-    return _join(
-        f"{lists[0].upper()}{lists[1:]}." if lists else "",
-        unfinished if expected > tables.experiments else "",
-        tables.common,
-    )
+    study = manifest["study"]
+    lists = []
+    for noun in ("backbones", "data sets", "tasks", "seeds"):
+        values = study.get(noun.replace(" ", ""))
+        if values:
+            lists.append(f"{noun} {', '.join(map(str, values))}")
+    text = "; ".join(lists)
+    ran = f"{text[0].upper()}{text[1:]}." if text else ""
+    unfinished = ""
+    expected = int(manifest["experiments"])
+    if expected > tables.experiments:
+        experiments = count(expected, "experiment")
+        unfinished = f"{tables.experiments:,} of {experiments} are finished."
+    return _join(ran, unfinished, tables.common)
 
 
 def _join(*sentences: str) -> str:
@@ -256,118 +275,147 @@ def _join(*sentences: str) -> str:
 
 def _methods(tables: Tables, metric: str) -> str:
     """What the columns are, what is left out, and the table of the best methods."""
-    several, lines = tables.instances > 1, tables.lines
-    complete = [line.mean for line in lines if line.instances == tables.instances]
-    best, incomplete = (
-        max(complete, default=None),
-        ["instances"] if len(complete) < len(lines) else [],
-    )
-    over = (
-        f"mean ± standard deviation over {tables.instances:,} instances"
-        if several
-        else "on one instance"
-    )
-    among = "the methods that have all instances" if incomplete else "the methods"
-    seeds = tables.experiments > sum(line.instances for line in lines)
-    text = _join(
+    complete = [
+        line.mean for line in tables.lines if line.instances == tables.instances
+    ]
+    has_incomplete = len(complete) < len(tables.lines)
+    best = max(complete, default=None)
+    rows = []
+    for line in tables.lines[:MOST_ON_PAGE]:
+        # A method that lacks instances may lack the hardest.
+        is_best = line.instances == tables.instances and line.mean == best
+        cells = _method_cells(line, is_best)
+        if has_incomplete:
+            cells.append(str(line.instances))
+        head = html.row_head(line.name, _components(line))
+        rows.append(html.row(head, *map(html.number, cells)))
+    columns = [metric, "rank", "time"]
+    if has_incomplete:
+        columns.append("instances")
+    heads = html.heads([tables.heading], columns)
+    text = _about_methods(tables, metric, has_incomplete)
+    return html.section("Methods", f"<p>{text}</p>", html.table(heads, rows, "whole"))
+
+
+def _about_methods(
+    tables: Tables,
+    metric: str,
+    has_incomplete: bool,
+) -> str:
+    """What the columns of the table of methods are, and what is left out."""
+    lines = tables.lines
+    over = "on one instance"
+    averaged = ""
+    if tables.instances > 1:
+        over = f"mean ± standard deviation over {tables.instances:,} instances"
+        averaged = ", averaged over instances"
+    among = "the methods"
+    if has_incomplete:
+        among = "the methods that have all instances"
+    seeds = ""
+    if tables.experiments > sum(line.instances for line in lines):
+        seeds = "The score of an instance is the median over its seeds."
+    omitted = ""
+    if len(lines) > MOST_ON_PAGE:
+        omitted = f"The best {MOST_ON_PAGE} of {len(lines):,} methods are shown."
+    return _join(
         f"{metric.capitalize()} in %, {over} (a backbone, a data set and a task).",
-        "The score of an instance is the median over its seeds." if seeds else "",
-        f"Rank: the position among {among}, 1 being the"
-        f" best{', averaged over instances' if several else ''}.",
+        seeds,
+        f"Rank: the position among {among}, 1 being the best{averaged}.",
         "Time: CPU time of one experiment; work that several experiments share is"
         " divided among them.",
-        (
-            f"The best {MOST_ON_PAGE} of {len(lines):,} methods are shown."
-            if len(lines) > MOST_ON_PAGE
-            else ""
-        ),
+        omitted,
         near_ties(tables),
     )
-    rows = []
-    for line in lines[:MOST_ON_PAGE]:
-        components = (
-            f"<small>{escape(line.method)}</small>"
-            if line.name in recipes.names()
-            else ""
-        )
-        css = (
-            " class=best"
-            if line.instances == tables.instances and line.mean == best
-            else ""
-        )
-        spread = (
-            f" <small>± {number(100 * line.std)}</small>"
-            if line.std == line.std
-            else ""
-        )
-        numbers = [
-            f"<span{css}>{100 * line.mean:.2f}</span>{spread}",
-            number(line.rank),
-            _time(line.seconds),
-        ]
-        numbers += [str(line.instances) for _ in incomplete]
-        rows.append(
-            html.row(html.row_head(line.name, components), *map(html.number, numbers))
-        )
-    heads = html.heads([tables.heading], [metric, "rank", "time", *incomplete])
-    return html.section("Methods", f"<p>{text}</p>", html.table(heads, rows, "whole"))
+
+
+def _components(line: MethodLine) -> str:
+    """The components of a method that is named by its recipe."""
+    if line.name not in recipes.names():
+        return ""
+    return f"<small>{escape(line.method)}</small>"
+
+
+def _method_cells(line: MethodLine, is_best: bool) -> list[str]:
+    """The mean, the rank and the time of a method."""
+    css = " class=best" if is_best else ""
+    mean = f"<span{css}>{100 * line.mean:.2f}</span>"
+    if _is_number(line.std):
+        mean += f" <small>± {number(100 * line.std)}</small>"
+    return [mean, number(line.rank), _time(line.seconds)]
 
 
 def _time(seconds: float) -> str:
     """A time with two significant digits."""
     value, unit = (seconds, "s") if seconds >= 1 else (1000 * seconds, "ms")
-    return f"{float(f'{value:.2g}'):g} {unit}"
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:g} {unit}"
 
 
 def _diagram(comparison: Comparison) -> str:
-    order, rows = comparison.order, []
-    for i, name in enumerate(order):
-        pairs = [
-            comparison.pair(name, other) if other != name else None for other in order
-        ]
-        cells = (
-            html.number(f"{p.adjusted:.2g}", p.significant) if p else "<td></td>"
-            for p in pairs
-        )
-        rows.append(
-            html.row(f'<th scope="row">{i + 1}. {html.breakable(name)}</th>', *cells)
-        )
+    """The diagram of the best methods, and the p-values of their pairs."""
+    order = comparison.order
+    rows = []
+    for i, name in enumerate(order, start=1):
+        cells = [_p_value(comparison, name, other) for other in order]
+        head = f'<th scope="row">{i}. {html.breakable(name)}</th>'
+        rows.append(html.row(head, *cells))
     ranked = "ranked among themselves" if len(order) > 2 else "next to each other"
-    test = (
-        "Wilcoxon signed-rank test, Holm-adjusted for"
-        f" {count(len(comparison.pairs), 'pair')}"
-    )
-    return html.section(
+    pairs = count(len(comparison.pairs), "pair")
+    numbers = [str(i + 1) for i in range(len(order))]
+    diagram = html.section(
         "Critical-difference diagram",
         f"<p>The {len(order)} methods with the best average rank, {ranked}.</p>",
         html.figure(critical_difference(comparison).decode()),
-    ) + html.section(
-        "Pairwise comparisons",
-        f"<p>p-values of the {test}. Significant differences are bold.</p>",
-        html.table(
-            html.heads(["method"], [str(i + 1) for i in range(len(order))]), rows
-        ),
     )
+    table = html.section(
+        "Pairwise comparisons",
+        "<p>p-values of the Wilcoxon signed-rank test, Holm-adjusted for"
+        f" {pairs}. Significant differences are bold.</p>",
+        html.table(html.heads(["method"], numbers), rows),
+    )
+    return diagram + table
+
+
+def _p_value(
+    comparison: Comparison,
+    name: str,
+    other: str,
+) -> str:
+    """A cell with the p-value of two methods; empty for a method and itself."""
+    if name == other:
+        return "<td></td>"
+    pair = comparison.pair(name, other)
+    return html.number(f"{pair.adjusted:.2g}", pair.significant)
 
 
 def _breakdown(breakdown: Breakdown, metric: str) -> str:
+    """The table of one data set or one backbone."""
+    shown = breakdown.rows[:MOST]
+    # The best of all methods, also of those that are not shown.
     values = [(*row.values, row.mean) for row in breakdown.rows]
-    best = [max((v for v in column if v == v), default=None) for column in zip(*values)]
-    rows = []
-    for row, scores in list(zip(breakdown.rows, values))[:MOST]:
-        cells = (html.number(number(100 * v), v == b) for v, b in zip(scores, best))
-        rows.append(
-            html.row(html.row_head(row.name), *cells, html.number(number(row.rank)))
-        )
-    more = (
-        "" if len(values) <= MOST else f" The best {MOST} methods over all instances."
-    )
-    note = (
-        f"{metric.capitalize()} in % for every {breakdown.across};"
-        f" {count(breakdown.instances, 'instance')}.{more}"
-    )
+    best = [max(filter(_is_number, column), default=None) for column in zip(*values)]
+    rows = [_breakdown_row(row, best) for row in shown]
+    more = ""
+    if len(breakdown.rows) > MOST:
+        more = f" The best {MOST} methods over all instances."
+    instances = count(breakdown.instances, "instance")
+    note = f"{metric.capitalize()} in % for every {breakdown.across}; {instances}."
+    heads = html.heads(["method"], [*breakdown.columns, "mean", "rank"])
     return html.section(
         f"{breakdown.kind.capitalize()}: {escape(breakdown.name)}",
-        f'<p class="pale">{note}</p>',
-        html.table(html.heads(["method"], [*breakdown.columns, "mean", "rank"]), rows),
+        f'<p class="pale">{note}{more}</p>',
+        html.table(heads, rows),
     )
+
+
+def _breakdown_row(
+    row: BreakdownRow,
+    best: Sequence[float | None],
+) -> str:
+    """The row of a method, with the best value of each column highlighted."""
+    cells = []
+    for value, highest in zip((*row.values, row.mean), best):
+        cells.append(html.number(number(100 * value), value == highest))
+    rank = html.number(number(row.rank))
+    return html.row(html.row_head(row.name), *cells, rank)

@@ -39,6 +39,11 @@ class Methods:
         return cls(components, codes.reshape(len(PARTS), -1).T)
 
     @classmethod
+    def single(cls, method: Method) -> "Methods":
+        """One method."""
+        return cls.product([[getattr(method, part)] for part in PARTS])
+
+    @classmethod
     def union(cls, sequences: Sequence["Methods"]) -> "tuple[Methods, list[Array]]":
         """The distinct methods of several sequences, in order of appearance, and their
         indices for each sequence.

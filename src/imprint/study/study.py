@@ -170,10 +170,7 @@ class Study(Declaration):
     @cached_property
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
-        named = [
-            Methods.product([[c] for c in vars(method_from_text(text)).values()])
-            for text in self.recipes
-        ]
+        named = [Methods.single(method_from_text(text)) for text in self.recipes]
         methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
         if "matching_norms" in self.rules:
             matching = methods.map_part("norm_pre", str) == methods.map_part(

@@ -5,7 +5,10 @@ import pytest
 
 from imprint import ImprintClassifier, Imprinter, backbones
 from imprint.backbones import load
+from imprint.core.errors import FileError
+from imprint.core.files import container
 from imprint.export import export
+from imprint.imprinter.state import ImprinterState
 
 WIDTHS = (512, 512, 512, 512, 512)
 
@@ -62,6 +65,37 @@ def test_a_saved_model_keeps_its_blocks(model, tmp_path):
         "top std",
     ]
     assert "add67 quadrants" in stated.markdown()
+
+
+def test_a_file_holds_every_row_once(model, tmp_path):
+    """As held-out rows; proxies and exemplars are indices into them."""
+    model.save(tmp_path / "m.imprint")
+    rows = 24 * sum(WIDTHS) * 4
+    assert (tmp_path / "m.imprint").stat().st_size < 1.35 * rows
+    again = Imprinter.load(tmp_path / "m.imprint", cache=False).state
+    before = model.state.head.proxies
+    assert np.array_equal(again.head.proxies.weights, before.weights)
+    for label, exemplars in model.state.exemplars.items():
+        assert again.exemplars[label].names == exemplars.names
+        assert np.array_equal(again.exemplars[label].X, exemplars.X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pictures.0.index", np.array([0, 1, 2, 3, 4, 5, 6, 8])),
+        ("pictures.0.index", np.array([0, 1, 2, 3, 4, 5, 6, -1])),
+        ("pictures.0.index", np.arange(8.0)),
+        ("shared/lengths/values", np.zeros(120, np.float32)),
+    ],
+    ids=str,
+)
+def test_a_file_with_a_wrong_reference_is_refused(model, tmp_path, name, value):
+    model.save(tmp_path / "m.imprint")
+    document, arrays = container.read(tmp_path / "m.imprint")
+    assert arrays[name].size == value.size
+    with pytest.raises(FileError):
+        ImprinterState.from_parts(document, {**arrays, name: value}, "m.imprint")
 
 
 def test_the_last_layer_alone_has_no_blocks(tmp_path):

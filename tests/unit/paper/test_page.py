@@ -15,7 +15,7 @@ from imprint.report.sections import (
     line_breaks,
     sections_by_artefact,
 )
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 
 PICTURE = Picture(
     "ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks."

@@ -18,7 +18,7 @@ from imprint.paper.run import batches, planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover, role_study
 from imprint.paper.tables import compare_rows
 from imprint.report.sections import Verdict
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 from imprint.study import Instance
 from tests.unit.paper.packs import write_pack
 

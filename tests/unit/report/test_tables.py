@@ -113,6 +113,16 @@ def test_a_method_that_lacks_instances_is_not_the_best(table):
     assert page(equal, MANIFEST).count("<span class=best>") == 1
 
 
+def test_methods_that_lack_instances_are_ordered_by_their_mean(table):
+    rows = []
+    for i, score in enumerate([0.3, 0.9, 0.6]):
+        rows.append(
+            table.to_pylist()[-1] | {"generator": f"fps(k={i + 3})", "accuracy": score}
+        )
+    lines = tabulate(pa.concat_tables([table, pa.Table.from_pylist(rows)])).lines
+    assert [line.mean for line in lines[2:]] == pytest.approx([0.99, 0.9, 0.6, 0.3])
+
+
 def test_comparison_is_of_complete_methods(table):
     tables = tabulate(table)
     assert tables.comparison.names == tuple(line.name for line in tables.lines[:2])

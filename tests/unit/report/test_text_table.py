@@ -5,7 +5,7 @@ import io
 import re
 
 from imprint.report import html
-from imprint.report.tables import TextTable
+from imprint.report.text_table import TextTable
 
 TABLE = TextTable(
     ("method", "score %", "rank", "note"),

@@ -21,7 +21,8 @@ from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
 from imprint.report.sections import Claims, Run, sections_by_artefact
 from imprint.report.study_report import as_json, as_text, write_report
-from imprint.report.tables import TextTable, tabulate
+from imprint.report.tables import tabulate
+from imprint.report.text_table import TextTable
 from imprint.study import Progress, Study, Summary, plan
 from imprint.study import run as run_study
 from imprint.study.plan import estimate
