@@ -169,7 +169,8 @@ class ModelCard:
         # names may hold markup, and a page of models shows HTML in Markdown as it is
         for label, count in zip(listed, self.rows_per_class):
             lines.append(f"| {_shown(label, 60)} | {count:,} |")
-        others = len(self.classes) - len(listed)
+        total = len(self.classes)
+        others = total - len(listed)
         if others:
             unlisted = self.rows_per_class[MAX_LISTED_CLASSES:]
             rows = sum(unlisted)
