@@ -11,8 +11,11 @@ import numpy as np
 
 from imprint import modalities
 from imprint.backbones.backbone import Backbone, precision, thread_count
+from imprint.backbones.block import Block
+from imprint.backbones.joined import JoinedBackbone, joined_fingerprint
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import (
+    JOIN,
     PREFIXES,
     RECORDS,
     Record,
@@ -21,6 +24,7 @@ from imprint.backbones.record import (
     is_installed,
     last_layer,
     names,
+    specs,
     weights_digest,
 )
 from imprint.core.arrays import Array
@@ -29,6 +33,7 @@ from imprint.core.errors import ParameterError
 __all__ = [
     "PREFIXES",
     "Backbone",
+    "Block",
     "ClassifierHead",
     "Preprocess",
     "Record",
@@ -39,6 +44,7 @@ __all__ = [
     "load",
     "names",
     "record",
+    "specs",
     "stated_fingerprint",
 ]
 
@@ -81,6 +87,11 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and missing weights whose digest
     is not recorded.
     """
+    parts = specs(spec)
+    if len(parts) > 1:
+        fingerprints = [stated_fingerprint(part, device) for part in parts]
+        stated = [one for one in fingerprints if one is not None]
+        return joined_fingerprint(stated) if stated == fingerprints else None
     source = find(spec)
     if not isinstance(source, Record) or (weights := weights_digest(source)) is None:
         return None
@@ -92,6 +103,7 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     """Open a backbone by its name, or `onnx:FILE`, `timm:NAME` and so on; see
     `PREFIXES`.
 
+    `NAME:last` is its last layer alone, and `NAME+NAME` several networks side by side.
     `threads` is the number of cores for one call of `embed`; None uses all that the
     process may use. A loaded backbone is pickled as these arguments, and loaded again
     when it is unpickled.
@@ -104,16 +116,26 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     """
     source = find(spec)
     thread_count(threads)
-    prefix, _, rest = spec.partition(":")
-    module = adapter(source.adapter if isinstance(source, Record) else prefix)
-    backbone: Backbone = module.load(source, device, threads)
-    absolute = (
-        f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}"
-        if PREFIXES.get(prefix) == "FILE"
-        else spec
-    )
+    parts = specs(spec)
+    if len(parts) > 1:
+        backbone: Backbone = JoinedBackbone(
+            [load(part, device, threads) for part in parts]
+        )
+    else:
+        prefix = spec.partition(":")[0]
+        module = adapter(source.adapter if isinstance(source, Record) else prefix)
+        backbone = module.load(source, device, threads)
+    absolute = JOIN.join(map(_absolute, parts))
     backbone.reload = partial(load, absolute, device, threads)
     return backbone
+
+
+def _absolute(spec: str) -> str:
+    """The text of a backbone with an absolute path."""
+    prefix, _, rest = spec.partition(":")
+    if PREFIXES.get(prefix) != "FILE":
+        return spec
+    return f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}"
 
 
 def head(name: str) -> ClassifierHead:

@@ -49,6 +49,8 @@ class Backbone(ABC):
     device = "cpu"
     # inputs per pass of the network, if `embed` divides a batch
     slice_rows: int | None = None
+    # the networks of which it consists, if there are several
+    parts: tuple["Backbone", ...] = ()
     # loads the backbone again, in any process; this is what is pickled
     reload: Callable[[], "Backbone"]
 

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,6 +30,8 @@ PREFIXES |= dict.fromkeys(
 """The adapters of backbones without a record here, such as `onnx:FILE`, and what
 follows the colon.
 """
+JOIN = "+"  # between the names of backbones: their embeddings side by side
+JOINED = "joined"  # in place of an adapter, of several backbones side by side
 LAST = ":last"  # after the name of a backbone: its last layer alone, without blocks
 NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
 EXTRAS = {
@@ -85,7 +87,8 @@ class Record:
             raise ParameterError(
                 f"Record(width={self.width!r}): width must be int >= 1."
             )
-        if self.modality == "image" and self.preprocess is None:
+        is_prepared = self.preprocess is not None or self.adapter == JOINED
+        if self.modality == "image" and not is_prepared:
             raise ParameterError(
                 "Record(preprocess=None): preprocess must describe the input of the"
                 " network."
@@ -244,6 +247,11 @@ def find(spec: object) -> Record | str:
     """The record of a backbone, or its name in another library if the loaded model
     describes itself.
     """
+    parts = specs(spec)
+    if len(parts) > 1:
+        sources = [find(part) for part in parts]
+        records = [source for source in sources if isinstance(source, Record)]
+        return joined_record(records) if records == sources else str(spec)
     if isinstance(spec, str) and spec.endswith(LAST):
         source = find(spec.removesuffix(LAST))
         return source.last_layer() if isinstance(source, Record) else source
@@ -257,10 +265,83 @@ def find(spec: object) -> Record | str:
     )
 
 
+def specs(spec: object) -> list[str]:
+    """The backbones that a text names, of which `+` joins several.
+
+    In the path of a file, a plus that no name follows belongs to the path.
+
+    >>> specs("tinynet+onnx:c++/net.onnx+raw")
+    ['tinynet', 'onnx:c++/net.onnx', 'raw']
+    """
+    if not isinstance(spec, str) or JOIN not in spec:
+        return [str(spec)]
+    known = {*names(), *PREFIXES}
+    parts: list[str] = []
+    for word in spec.split(JOIN):
+        is_name = word.partition(":")[0] in known
+        if parts and ":" in parts[-1] and not is_name:
+            parts[-1] += JOIN + word
+        else:
+            parts.append(word)
+    return parts
+
+
+def joined_record(records: Sequence[Record]) -> Record:
+    """The record of several backbones side by side; each must be another network that
+    reads the same inputs.
+    """
+    names_of_parts = [record.name for record in records]
+    name = JOIN.join(names_of_parts)
+    first = records[0]
+    for record in records:
+        if record.modality != first.modality:
+            raise ParameterError(
+                f"{name}: {first.name} reads {modality(first.modality).plural}, and"
+                f" {record.name} reads {modality(record.modality).plural}."
+            )
+        if names_of_parts.count(record.name) > 1:
+            raise ParameterError(
+                f"{name}: it names {record.name} more than once; name each once."
+            )
+    blocks: list[Block] = []
+    for record in records:
+        blocks += _blocks_in_a_joined_record(record)
+    languages = {record.language for record in records}
+    tokens = [record.tokens for record in records if record.tokens is not None]
+    return Record(
+        name=name,
+        adapter=JOINED,
+        modality=first.modality,
+        width=sum(record.width for record in records),
+        blocks=tuple(blocks),
+        tokens=max(tokens, default=None),
+        language=languages.pop() if len(languages) == 1 else None,
+        source=_each(record.source for record in records),
+        licence=_each(record.licence for record in records),
+        pretraining=_each(record.pretraining for record in records),
+        citation=_each(record.citation for record in records),
+    )
+
+
+def _blocks_in_a_joined_record(record: Record) -> list[Block]:
+    whole = Block(name="last", tensor=record.layer or "output", width=record.width)
+    blocks = record.blocks or (whole,)
+    return [replace(b, name=f"{record.name} {b.name}") for b in blocks]
+
+
+def _each(facts: Iterable[str | None]) -> str | None:
+    """What records state, each once."""
+    stated = dict.fromkeys(fact for fact in facts if fact is not None)
+    return "; ".join(stated) or None
+
+
 def last_layer(spec: str) -> str:
     """The text that loads the last layer of a backbone alone."""
     source = find(spec)
-    return f"{spec}{LAST}" if isinstance(source, Record) and source.blocks else spec
+    has_layers = isinstance(source, Record) and source.blocks
+    if not has_layers or len(specs(spec)) > 1:
+        return spec
+    return f"{spec}{LAST}"
 
 
 def adapter(name: object) -> Any:

@@ -46,7 +46,8 @@ BACKBONE = Option(
     "--backbone",
     "-b",
     help=(
-        "Network, see `imprint list backbones`. [default: efficientnet_lite0 for"
+        "Network, see `imprint list backbones`. NAME:last is its last layer alone,"
+        " NAME+NAME several networks side by side. [default: efficientnet_lite0 for"
         " pictures, minilm for texts, yamnet for sounds]"
     ),
     autocompletion=lambda: import_module("imprint.backbones").names(),  # loads NumPy

@@ -30,6 +30,7 @@ from imprint.embeddings.pipeline import (
     BATCH_SIZE,
     EmbeddedBatch,
     EmbeddingJob,
+    EmbeddingProgress,
     NamedInputs,
     Report,
     Skipped,
@@ -76,6 +77,9 @@ def embed(
     inputs are embedded in batches and added to it. `remember=False` neither reads nor
     writes it. For more inputs than fit into memory, see `extract`.
     """
+    if parts := getattr(backbone, "parts", ()):
+        options = (batch_size, folder, progress, workers, remember)
+        return _embed_parts(parts, data, *options)
     total = len(data.inputs)
     job = EmbeddingJob(backbone, data, range(total), batch_size, workers).check("embed")
     cache = (
@@ -124,6 +128,67 @@ def embed(
     return EmbeddedInputs(
         rows, index, tuple(skipped), cached, next(iter(problems), None)
     )
+
+
+def _embed_parts(
+    parts: Sequence[Backbone],
+    data: NamedInputs,
+    batch_size: int,
+    folder: str | Path | None,
+    progress: Report | None,
+    workers: int | None,
+    remember: bool,
+) -> EmbeddedInputs:
+    """The embeddings of several networks side by side.
+
+    Each network has its own cache, so a combination finds what another one embedded.
+    """
+    results = []
+    for i, part in enumerate(parts):
+        results.append(
+            embed(
+                part,
+                data,
+                batch_size=batch_size,
+                folder=folder,
+                progress=_share_of_progress(progress, i, len(parts)),
+                workers=workers,
+                remember=remember,
+            )
+        )
+    # an input may be too large for one network only
+    index = results[0].index
+    for result in results[1:]:
+        index = np.intersect1d(index, result.index, assume_unique=True)
+    rows = [result.X[np.isin(result.index, index)] for result in results]
+    skipped = {entry.index: entry for result in results for entry in result.skipped}
+    problems = [result.problem for result in results if result.problem]
+    return EmbeddedInputs(
+        np.concatenate(rows, axis=1),
+        index,
+        tuple(skipped[i] for i in sorted(skipped)),
+        min(result.known for result in results),
+        next(iter(problems), None),
+    )
+
+
+def _share_of_progress(
+    progress: Report | None, network: int, networks: int
+) -> Report | None:
+    """Reports the progress of one of several networks, as a share of the inputs."""
+    if progress is None:
+        return None
+    report = progress
+
+    def share(step: EmbeddingProgress) -> None:
+        done = (network * step.total + step.done) // networks
+        remaining = step.eta
+        if remaining is not None and step.rate:
+            # the other networks are assumed to be as fast
+            remaining += (networks - network - 1) * step.total / step.rate
+        report(step._replace(done=done, eta=remaining))
+
+    return share
 
 
 def content_key(content: bytes | str | Array) -> bytes:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,9 @@ class DeferredBackbone:
         record: backbones.Record,
         fingerprint: str,
         load: Callable[[], backbones.Backbone],
+        parts: tuple["DeferredBackbone", ...] = (),
     ):
+        self.parts = parts
         self.record, self.fingerprint, self._load = record, fingerprint, load
         self.width, self.modality = record.width, record.modality
         self.blocks = record.blocks
@@ -107,8 +109,26 @@ class BackboneEmbedder:
         if fingerprint is None or "backbone" in self.__dict__:
             return self.backbone
         return DeferredBackbone(
-            backbones.record(str(self.spec)), fingerprint, lambda: self.backbone
+            backbones.record(str(self.spec)),
+            fingerprint,
+            lambda: self.backbone,
+            self._deferred_parts(),
         )
+
+    def _deferred_parts(self) -> tuple[DeferredBackbone, ...]:
+        """The networks of a backbone that joins several; each has its own cache."""
+        specs = backbones.specs(self.spec)
+        if len(specs) == 1:
+            return ()
+        parts = []
+        for i, spec in enumerate(specs):
+            fingerprint = str(backbones.stated_fingerprint(spec, self.device))
+            load = partial(self._part, i)
+            parts.append(DeferredBackbone(backbones.record(spec), fingerprint, load))
+        return tuple(parts)
+
+    def _part(self, i: int) -> backbones.Backbone:
+        return self.backbone.parts[i]
 
     @property
     def kind(self) -> Modality:
