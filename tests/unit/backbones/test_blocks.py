@@ -153,7 +153,7 @@ def test_the_blocks_of_texts_are_the_means_of_their_layers():
     added = Additions()
     tensors = [added.output(b.tensor) for b in backbone.blocks]
     runtime = session("minilm", added.after(content), "cpu", 1)
-    ids = np.array([backbone._tokenizer.encode(text).ids])
+    ids = np.array([backbone.tokenizer.encode(text).ids])
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     values = runtime.run(tensors, feed | {"token_type_ids": np.zeros_like(ids)})
     for part, tensor in zip(parts, values, strict=True):
