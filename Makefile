@@ -11,13 +11,13 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
 
-$(LIGHT): pyproject.toml
+$(LIGHT): pyproject.toml reproduction/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --editable . --editable ./reproduction
 	touch $@
 
 $(STAMP): $(LIGHT) tests/constraints.txt
-	$(PIP) --constraint tests/constraints.txt --editable '.[dev,torch]'
+	$(PIP) --constraint tests/constraints.txt --editable '.[dev,torch]' --editable ./reproduction
 	touch $@
 
 check: $(STAMP)

@@ -14,11 +14,11 @@ import numpy as np
 
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
-from imprint.paper.modes import KMEANS, KMEANS_OVER_K, NC1_OF_SETS, K
-from imprint.paper.setting import cosine, discover, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study, run
+from imprint_reproduction.modes import KMEANS, KMEANS_OVER_K, NC1_OF_SETS, K
+from imprint_reproduction.setting import cosine, discover, role_study
 
 PUBLISHED, OTHER_WEIGHTS = "resnet50", "resnet50_keras"
 KMEDOIDS_3 = {

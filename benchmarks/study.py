@@ -38,14 +38,14 @@ from imprint import tasks
 from imprint.aggregators.kernel import Kernel
 from imprint.embeddings import read_pack
 from imprint.kernels.cpu import available_cpus
-from imprint.paper.run import planned_batches
-from imprint.paper.setting import discover
 from imprint.study import Grid, Packs, Study, plan, run
 from imprint.study.evaluate import MEASUREMENTS, _decide_by_head, groups_in_memory
 from imprint.study.grid import PARTS
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import UnitProxies
 from imprint.study.work_graph import build
+from imprint_reproduction.run import planned_batches
+from imprint_reproduction.setting import discover
 
 SEEDS = (17121997, 123987, 12412312)
 WHERE = dict(

@@ -19,7 +19,7 @@ MODULES = (
     "imprint.study",
     "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.evaluation",
     "imprint.export",
-    "imprint.report", "imprint.core.errors",
+    "imprint.report", "imprint.extend", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
 LONGEST_LINE = 120
@@ -101,7 +101,9 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
     yield from (f"## `{name}`", "")
     if inspect.isclass(found):
         yield from class_section(found)
-    elif inspect.isfunction(found):
+    elif inspect.ismodule(found):
+        yield from prose(found.__doc__ or "")
+    elif inspect.isfunction(inspect.unwrap(found)):
         yield from (
             *block("py", signature(found.__name__, found)),
             *docstring(found),

@@ -15,14 +15,20 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import NotRunError, Results
-from imprint.paper.collapse import measured_nc1
-from imprint.paper.page import read_runs
-from imprint.paper.setting import MAX, cosine, role_study, unnormalised
-from imprint.paper.tables import compare_rows
-from imprint.report.sections import Claims, Picture, Run, Section, sections_by_artefact
 from imprint.report.text_table import TextTable
+from imprint_reproduction import ARTEFACTS
+from imprint_reproduction.artefact import NotRunError, Results
+from imprint_reproduction.collapse import measured_nc1
+from imprint_reproduction.page import read_runs
+from imprint_reproduction.sections import (
+    Claims,
+    Picture,
+    Run,
+    Section,
+    sections_by_artefact,
+)
+from imprint_reproduction.setting import MAX, cosine, role_study, unnormalised
+from imprint_reproduction.tables import compare_rows
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"

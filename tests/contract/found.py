@@ -3,10 +3,10 @@
 from dataclasses import fields
 
 import pytest
+from tests.contract.minimal import Closest, Corners, Halve
 
 from imprint import aggregators, generators, normalisers
 from imprint.export.onnx import element
-from tests.contract.minimal import Closest, Corners, Halve
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]
 BUILTIN = [(f, f.load(n)) for f in FAMILIES for n in f.builtin()]

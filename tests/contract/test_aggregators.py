@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from tests.contract.found import AGGREGATORS, run
 
 from imprint.aggregators._base import Change
 from imprint.aggregators.kernel import Kernel
 from imprint.core.arrays import Proxies
 from imprint.core.layout import to_arrays, to_states
 from imprint.export.onnx import Graph
-from tests.contract.found import AGGREGATORS, run
 
 
 def proxies(dtype=np.float64, order=None):

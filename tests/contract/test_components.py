@@ -6,11 +6,6 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-
-from imprint import generators
-from imprint.core.component import rule
-from imprint.core.errors import ParameterError
-from imprint.export.onnx import Graph
 from tests.contract.found import (
     BUILTIN,
     FAMILIES,
@@ -22,6 +17,11 @@ from tests.contract.found import (
     run,
 )
 from tests.contract.minimal import Halve
+
+from imprint import generators
+from imprint.core.component import rule
+from imprint.core.errors import ParameterError
+from imprint.export.onnx import Graph
 
 
 class Huge(int):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.contract.found import GENERATORS
 
 from imprint import generators
 from imprint.core.layout import to_arrays, to_states
 from imprint.generators._base import PerClassGenerator
-from tests.contract.found import GENERATORS
 
 EXACT = ("all", "mean", "random", "least_squares")  # as documented for `partial_fit`
 

@@ -4,13 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.contract.minimal import Closest, Corners, Halve
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers
 from imprint.core.errors import ParameterError
 from imprint.head import Head
 from imprint.method import Method
 from imprint.normalisers._base import POSITIONS
-from tests.contract.minimal import Closest, Corners, Halve
 
 BUILTIN = {
     f: {n: f.load(n)() for n in f.builtin()}

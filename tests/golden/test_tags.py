@@ -1,9 +1,8 @@
 """Tags on real texts: the figures in docs/tags.md."""
 
 import pytest
-from sklearn.metrics import average_precision_score, f1_score
-
 from benchmarks.tags import embedded, indicator, read, with_names
+from sklearn.metrics import average_precision_score, f1_score
 
 
 @pytest.mark.shared

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.unit.readability import Counts, by_package, count, count_files
 
 import imprint
-from tests.unit.readability import Counts, by_package, count
 
 ROOT = Path(imprint.__file__).parent
 TREES = {
@@ -34,6 +34,8 @@ FINAL = {
 LOOSER = tomllib.loads(Path(__file__).with_name("readability.toml").read_text("utf-8"))
 
 PACKAGES = by_package(ROOT)
+REPRODUCTION = Path(__file__).parents[2] / "reproduction" / "src"
+PACKAGES["reproduction"] = count_files(REPRODUCTION.rglob("*.py"))
 MODALITIES = {"image", "text", "sound", "embedding"}
 
 

@@ -148,8 +148,26 @@ def style(**settings: object) -> Iterator[None]:
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[tuple["Figure", BytesIO]]:
-    """A figure in the style of all pages, and the buffer to which it is written as SVG
-    when the block ends.
+    """A figure in the style of all pages, which is written as SVG when the block ends.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+
+    Returns
+    -------
+    figure, out
+        A figure of matplotlib, and the buffer to which the SVG is written.
+
+    Examples
+    --------
+    >>> from imprint.report import canvas
+    >>> with canvas(3, 2) as (figure, out):
+    ...     figure.subplots().set_title("a title") is not None
+    True
+    >>> b"a title" in out.getvalue()
+    True
     """
     out = BytesIO()
     drawing = BytesIO()

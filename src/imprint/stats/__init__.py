@@ -7,6 +7,7 @@ from imprint.stats.rank_tests import (
     Friedman,
     friedman,
     holm,
+    rank_rows,
     wilcoxon,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "compare",
     "friedman",
     "holm",
+    "rank_rows",
     "wilcoxon",
 ]

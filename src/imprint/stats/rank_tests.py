@@ -83,9 +83,24 @@ def tied_ranks(values: Array, errors: Array) -> Array:
 
 
 def rank_rows(scores: Array) -> Array:
-    """The rank of each method on each instance, 1 for the highest score.
+    """The rank of each method on each instance.
 
-    Both arrays are instances x methods.  # (n, m) -> (n, m)
+    Parameters
+    ----------
+    scores : array of shape (instances, methods)
+        Higher scores are better.
+
+    Returns
+    -------
+    array of shape (instances, methods)
+        Ranks, 1 for the highest score; tied scores share the average of their ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imprint.stats import rank_rows
+    >>> rank_rows(np.array([[90.0, 80.0, 90.0]])).tolist()
+    [[1.5, 3.0, 1.5]]
     """
     # Negated, the highest score is the smallest value.
     negated = -scores.astype(np.float64)

@@ -131,7 +131,14 @@ class Methods:
 
 @cache
 def method_from_text(text: str) -> Method:
-    """The method of a recipe, or of five components separated by slashes."""
+    """The method of a recipe, or of five components separated by slashes.
+
+    Examples
+    --------
+    >>> from imprint.study import method_from_text
+    >>> str(method_from_text("qi2018"))
+    'l2 / mean / l2 / l2 / max'
+    """
     if "/" not in text:
         from imprint import recipes  # imports scikit-learn, which workers do not need
 

@@ -45,10 +45,20 @@ class Store:
 
     A shard is called UNIT-DIGEST.parquet, after its unit and a digest of its bytes,
     which is checked on reading.
+
+    Examples
+    --------
+    >>> from imprint.study import Store
+    >>> Store("no such folder").exists()
+    False
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
+
+    def exists(self) -> bool:
+        """Whether a study was run into this folder."""
+        return (self.folder / MANIFEST).exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from tests.contract.test_methods import DECIDE, OWN, data
 
 from imprint import ImprintClassifier
 from imprint.aggregators.max import Max
@@ -28,7 +29,6 @@ from imprint.core.errors import (
 from imprint.export import export
 from imprint.head import Head
 from imprint.method import Method
-from tests.contract.test_methods import DECIDE, OWN, data
 
 KERNEL = dict(
     norm_pre="l2",

@@ -7,13 +7,13 @@ import textwrap
 
 import numpy as np
 import pytest
+from tests.contract.minimal import Closest, Corners, Halve
 
 from imprint import ImprintClassifier, Imprinter, aggregators, generators, normalisers
 from imprint.core import extras
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.export import export
-from tests.contract.minimal import Closest, Corners, Halve
 
 X, Y = np.random.default_rng(0).normal(size=(12, 4)), np.repeat(["a", "b", "c"], 4)
 

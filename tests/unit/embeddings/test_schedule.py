@@ -1,7 +1,6 @@
 """The scheduler of the Ray engine on a simulated cluster whose nodes fail and return."""
 
 import pytest
-
 from benchmarks.cluster_simulation import simulate
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.contract.found import GENERATORS
 
 from imprint import ImprintClassifier, generators
 from imprint.core.errors import DataWarning, ParameterError
 from imprint.generators._base import Generator
 from imprint.head.decider import merge
-from tests.contract.found import GENERATORS
 
 NAMES = ["ant", "bee", "cat", "dog", "emu"]
 EXACT = ["all", "mean", "least_squares", "random(k=400)"]

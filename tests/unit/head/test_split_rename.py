@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.unit.head.test_merging import BUILT_IN, classifier, contents, data
 
 from imprint import ImprintClassifier, Imprinter, generators
 from imprint.core.errors import ParameterError
-from tests.unit.head.test_merging import BUILT_IN, classifier, contents, data
 
 
 @pytest.mark.parametrize("generator", BUILT_IN)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
+from tests.contract.minimal import Closest, Corners, Halve
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.core.component import PARTS
@@ -13,7 +14,6 @@ from imprint.normalisers._base import Normaliser
 from imprint.study import Grid, Held, Study, evaluate, plan, run
 from imprint.study.proxies import UnitProxies
 from imprint.study.work_graph import build
-from tests.contract.minimal import Closest, Corners, Halve
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,6 +177,16 @@ def list_recipes() -> Inventory:
     return Inventory(objects, ["name", "parts", "title"])
 
 
+def list_studies() -> Inventory:
+    """The named studies of installed packages."""
+    from imprint.study import collections  # a slow import
+
+    objects: list[dict[str, Any]] = []
+    for collection in collections().values():
+        objects += collection.listing()
+    return Inventory(objects, ["name", "title"])
+
+
 LISTS: dict[str, Callable[[], Inventory]] = {
     "backbones": list_backbones,
     "datasets": list_datasets,
@@ -185,10 +195,7 @@ LISTS: dict[str, Callable[[], Inventory]] = {
         for family in ("generators", "normalisers", "aggregators")
     },
     "recipes": list_recipes,
-    # a slow import
-    "studies": lambda: Inventory(
-        import_module("imprint.paper").listing(), ["name", "title"]
-    ),
+    "studies": list_studies,
 }
 
 

@@ -1,9 +1,7 @@
 """Run many experiments at once, and report on them."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from typer import Argument, Option
 
@@ -11,22 +9,26 @@ from imprint.cli import options, terminal
 from imprint.cli.files import check_writable
 from imprint.core.errors import FileError, ParameterError
 from imprint.kernels.cpu import available_cpus
-from imprint.paper import artefacts_named
-from imprint.paper.artefact import is_run
-from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import planned_batches
-from imprint.paper.run import run as run_paper
-from imprint.paper.setting import discover
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
-from imprint.report.sections import Claims, Run, sections_by_artefact
 from imprint.report.study_report import as_json, as_text, write_report
 from imprint.report.tables import tabulate
-from imprint.report.text_table import TextTable
-from imprint.study import Progress, Study, Summary, plan
+from imprint.study import (
+    CollectionReport,
+    NamedStudy,
+    Progress,
+    RunOptions,
+    Store,
+    Study,
+    StudySelection,
+    Summary,
+    collection_of,
+    collections,
+    plan,
+)
 from imprint.study import run as run_study
+from imprint.study.collection import ResultParts, ResultTable
 from imprint.study.plan import estimate
-from imprint.study.store import Store
 
 PLAN_LINES = {
     "experiments named": "{experiments:,}",
@@ -87,64 +89,35 @@ def run(
     interruption, the same command resumes. The exit code is 1 if something failed;
     failures are recorded with their reason and tried again the next time.
     """
-    setting = None
-    if study.startswith("paper/"):
-        artefacts_named(study)  # refuses an unknown name
-        if embeddings is None:
-            packs = "the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR"
-            raise ParameterError(f"study run {study}: name {packs}.")
-        setting = discover(
-            embeddings, _names(backbones), _names(datasets), maps, beside
-        )
-        batches = planned_batches(study, setting)
-        planned = [
-            (part, out / part.name if out else None)
-            for batch in batches
-            for part in batch
-        ]
-    elif not Path(study).exists():
-        raise FileError(
-            f"study run {study}: there is no such file. The studies of the paper:"
-            " imprint list studies."
-        )
+    selection = StudySelection(
+        embeddings=embeddings,
+        backbones=_names(backbones),
+        datasets=_names(datasets),
+        maps=maps,
+        beside=beside,
+    )
+    collection = collection_of(study)
+    work: Study | NamedStudy
+    if collection is None:
+        work = _read(study, embeddings)
     else:
-        planned = [
-            (
-                (
-                    Study.read(study)
-                    if embeddings is None
-                    else Study.read(study).at(embeddings)
-                ),
-                out,
-            )
-        ]
+        work = collection.select(study, selection)
     if dry:
-        _show_plan(planned, workers or available_cpus(), limit, json)
+        _show_plan(_planned(work, out), workers or available_cpus(), limit, json)
         return 0
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
     with terminal.progress_bars() as bars:
-
-        def progress(p: Progress) -> None:
-            failed = f", {p.failed:,} failed" if p.failed else ""
-            bars.step(
-                f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments",
-                p.done + p.failed,
-                p.total,
-            )
-
-        settings: dict[str, Any] = {
-            "workers": workers,
-            "engine": engine,
-            "limit": limit,
-            "progress": progress,
-        }
-        if setting is None:
-            summary = run_study(planned[0][0], out, **settings)
-        else:
-            summary = run_paper(study, setting, out, measuring=bars.step, **settings)
-    if setting is not None and not json:
-        _show_results(out, list(artefacts_named(study)), setting.beside)
+        how = RunOptions(
+            workers=workers,
+            engine=engine,
+            limit=limit,
+            progress=_progress(bars.step),
+            measuring=bars.step,
+        )
+        summary = _run(work, out, how)
+    if isinstance(work, NamedStudy) and not json:
+        _show_parts(work.results(out))
     return _show_summary(summary, out, json)
 
 
@@ -176,8 +149,9 @@ def report(
     target = to or folder / "report"
     if len({f.resolve() for f in folders}) < len(folders):
         raise ParameterError("study report: a folder is given twice.")
-    if is_run(folder):
-        return _report_paper(folders, target, json)
+    for collection in collections().values():
+        if collection.is_run(folder):
+            return _show_report(collection.report(folders, target), json)
     if len(folders) > 1:
         raise ParameterError(
             f"study report {folder} ...: several folders go together only for studies"
@@ -238,8 +212,61 @@ def export(
 COMMANDS = (run, report, export)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",")]
+    return tuple(filter(None, names))
+
+
+def _read(study: str, embeddings: Path | None) -> Study:
+    """The study of a file, on the packs of another folder if one is given."""
+    if not Path(study).exists():
+        raise FileError(
+            f"study run {study}: there is no such file. The named studies of installed"
+            " packages, such as weight-imprinting-reproduction: imprint list studies."
+        )
+    read = Study.read(study)
+    return read if embeddings is None else read.at(embeddings)
+
+
+def _planned(
+    work: Study | NamedStudy, out: Path | None
+) -> list[tuple[Study, Path | None]]:
+    """A study, or those behind a named one, and the folders of their results."""
+    if isinstance(work, Study):
+        return [(work, out)]
+    planned = []
+    for batch in work.batches():
+        for study in batch:
+            folder = out / study.name if out else None
+            planned.append((study, folder))
+    return planned
+
+
+def _progress(step: Callable[[str, int, int], object]) -> Callable[[Progress], None]:
+    """Shows the progress of experiments as that of a bar."""
+
+    def show(progress: Progress) -> None:
+        failed = f", {progress.failed:,} failed" if progress.failed else ""
+        label = "Experiments"
+        if progress.done:
+            label = f"{progress.rate:,.0f} experiments/s{failed}"
+        step(label, progress.done + progress.failed, progress.total)
+
+    return show
+
+
+def _run(work: Study | NamedStudy, out: Path, options: RunOptions) -> Summary:
+    """Run a study."""
+    if isinstance(work, NamedStudy):
+        return work.run(out, options)
+    return run_study(
+        work,
+        out,
+        workers=options.workers,
+        engine=options.engine,
+        limit=options.limit,
+        progress=options.progress,
+    )
 
 
 def _show_plan(
@@ -278,52 +305,28 @@ def _show_summary(summary: Summary, out: Path, json: bool) -> int:
     return 1 if summary.failures else 0
 
 
-def _report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
-    """Write one page about all runs in some folders."""
-    runs = read_runs(folders)
-    files = write_page(runs, to)
+def _show_report(report: CollectionReport, json: bool) -> None:
+    """Print what a report of named studies says, and its files."""
     if json:
-        claims = [
-            {"run": r.name, "study": s.name, **asdict(c)}
-            for r in runs
-            for s in r.sections
-            for c in s.claims
-        ]
-        return terminal.emit({"files": [str(f) for f in files], "claims": claims})
-    _show_claims(runs)
+        files = [str(file) for file in report.files]
+        return terminal.emit({"files": files, "claims": report.claims})
+    _show_parts(report.parts)
+    page, text, *pictures = report.files
     terminal.note(
-        f"Written: {files[0]}, {files[1]} and"
-        f" {terminal.count(len(files) - 2, 'picture')}."
+        f"Written: {page}, {text} and {terminal.count(len(pictures), 'picture')}."
     )
 
 
-def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
-    """Print the results of studies of the paper: the tables of a single one, and the
-    claims of all.
-    """
-    runs = [Run("here", "", tuple(sections(out, names)))]
-    if beside and (repeated := sections(out, names, beside)):
-        runs.append(Run(f"here, {beside}", "", tuple(repeated)))
-    for section in (
-        (section for run in runs for section in run.sections) if len(names) == 1 else ()
-    ):
-        terminal.note(
-            f"{section.where}: {section.title}. {section.text} {section.note}".strip()
-        )
-        for part in section.parts:
-            if isinstance(part, TextTable):
-                _show_table(part)
-    _show_claims(runs)
+def _show_parts(parts: ResultParts) -> None:
+    """Print tables, and notes between them."""
+    for part in parts:
+        if isinstance(part, str):
+            terminal.note(part)
+        else:
+            _show_table(part)
 
 
-def _show_table(cells: TextTable) -> None:
-    numbers = [head for j, head in enumerate(cells.head) if cells.right_aligned(j)]
-    terminal.table(cells.head, cells.rows, right=numbers, names=False)
-    terminal.note(cells.caption or None)
-
-
-def _show_claims(runs: Sequence[Run]) -> None:
-    claims = Claims.of(sections_by_artefact(runs), runs)
-    if claims:
-        _show_table(claims.table())
-        terminal.note(claims.tally())
+def _show_table(table: ResultTable) -> None:
+    numbers = [head for j, head in enumerate(table.head) if table.right_aligned(j)]
+    terminal.table(table.head, table.rows, right=numbers, names=False)
+    terminal.note(table.caption or None)

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from imprint.core import __version__
-from imprint.core.errors import count
-from imprint.core.files.atomic import write_outputs
-from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import Results, elapsed
-from imprint.paper.setting import MAPS, MAX, ROLES, Setting
-from imprint.report import html
-from imprint.report.sections import (
+from imprint import __version__
+from imprint.extend import count, write_outputs
+from imprint.report import TextTable, html
+from imprint.study import Store
+from imprint_reproduction import ARTEFACTS
+from imprint_reproduction.artefact import Results, elapsed
+from imprint_reproduction.sections import (
     Claims,
     Picture,
     Run,
@@ -25,8 +24,7 @@ from imprint.report.sections import (
     line_breaks,
     sections_by_artefact,
 )
-from imprint.report.text_table import TextTable
-from imprint.study.store import MANIFEST, Store
+from imprint_reproduction.setting import MAPS, MAX, ROLES, Setting
 
 CITATION = (
     "J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A."
@@ -98,9 +96,7 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:
-    stores = [
-        Store(folder / role) for role in ROLES if (folder / role / MANIFEST).exists()
-    ]
+    stores = [Store(folder / role) for role in ROLES if Store(folder / role).exists()]
     tables = [store.table() for store in stores]
     columns = [
         table[f"seconds_{part}"].to_numpy()

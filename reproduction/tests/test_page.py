@@ -3,9 +3,10 @@
 import re
 from dataclasses import replace
 
-from imprint.paper.page import as_html as page
-from imprint.paper.page import markdown_pages
-from imprint.report.sections import (
+from imprint.report.text_table import TextTable
+from imprint_reproduction.page import as_html as page
+from imprint_reproduction.page import markdown_pages
+from imprint_reproduction.sections import (
     Claim,
     Claims,
     Picture,
@@ -15,7 +16,6 @@ from imprint.report.sections import (
     line_breaks,
     sections_by_artefact,
 )
-from imprint.report.text_table import TextTable
 
 PICTURE = Picture(
     "ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks."

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scores
-from imprint.paper.setting import MAX, Setting, every_norm, role_study, with_aggregator
-from imprint.report.critical_difference import critical_difference
-from imprint.report.sections import Section, Verdict, verdict
-from imprint.report.text_table import TextTable
-from imprint.stats import Comparison, compare
-from imprint.stats.rank_tests import rank_rows
+from imprint.report import TextTable, critical_difference
+from imprint.stats import Comparison, compare, rank_rows
 from imprint.study import Study
+from imprint_reproduction.artefact import (
+    Artefact,
+    Finding,
+    NotRunError,
+    Results,
+    Scores,
+)
+from imprint_reproduction.sections import Section, Verdict, verdict
+from imprint_reproduction.setting import (
+    MAX,
+    Setting,
+    every_norm,
+    role_study,
+    with_aggregator,
+)
 
 COMPONENTS = "pre / generator / post / inf / aggregator"
 OTHER_BACKBONES = (

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from imprint import aggregators
-from imprint.core.errors import FileError, ParameterError, unknown
-from imprint.datasets.numpy_files import open_pack
-from imprint.study import Study
-from imprint.study.grid import method_from_text
+from imprint.core.errors import FileError, ParameterError
+from imprint.extend import open_pack, unknown
+from imprint.study import Study, method_from_text
 
 WEIGHT_DECAY = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b": 0.05}
 """The weight decay of least squares for each backbone of the paper."""
@@ -117,7 +115,7 @@ def discover(
             f"discover(maps={maps}): maps must be int from 1 to {MAPS}."
         )
     if beside:
-        aggregators.family.resolve(beside)
+        method_from_text(f"l2 / mean / l2 / l2 / {beside}")
     path = Path(folder)
     if not path.is_dir():
         raise FileError(f"There is no folder {path}.")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.paper.artefact import Artefact, Finding, Results
-from imprint.paper.modes import KMEANS
-from imprint.paper.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
-from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Section, Verdict
+from imprint.extend import Array
+from imprint.report import Panel, Series, draw, interval
 from imprint.study import Study
+from imprint_reproduction.artefact import Artefact, Finding, Results
+from imprint_reproduction.modes import KMEANS
+from imprint_reproduction.sections import Section, Verdict
+from imprint_reproduction.setting import MAX, SHOT_SEEDS, Setting, cosine, role_study
 
 SHOTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600, 800, 1000)
 SHOT_K = (1, 2, 5, 10, 20, 50)

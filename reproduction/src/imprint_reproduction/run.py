@@ -9,9 +9,11 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from imprint.core.files.atomic import make_folder
-from imprint.paper import artefacts_named
-from imprint.paper.artefact import (
+from imprint.extend import make_folder
+from imprint.study import Progress, Study, Summary
+from imprint.study import run as run_study
+from imprint_reproduction import artefacts_named
+from imprint_reproduction.artefact import (
     FORMAT,
     PAPER,
     Artefact,
@@ -19,9 +21,7 @@ from imprint.paper.artefact import (
     elapsed,
     write_json,
 )
-from imprint.paper.setting import Setting
-from imprint.study import Progress, Study, Summary
-from imprint.study import run as run_study
+from imprint_reproduction.setting import Setting
 
 BATCH = 20  # maximum number of tasks in a batch
 

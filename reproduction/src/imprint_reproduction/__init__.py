@@ -10,13 +10,16 @@ import tomllib
 from importlib.resources import files
 from pkgutil import resolve_name
 
-from imprint.core.errors import ParameterError, unknown
-from imprint.paper.artefact import Artefact
+from imprint.core.errors import ParameterError
+from imprint.extend import unknown
+from imprint_reproduction.artefact import Artefact
 
 PREFIX, ALL = "paper/", "all"
-_ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
+_ENTRIES = tomllib.loads(
+    (files("imprint_reproduction") / "artefacts.toml").read_text("utf-8")
+)
 ARTEFACTS: dict[str, Artefact] = {
-    name: resolve_name(f"imprint.paper.{entry.pop('kind')}")(name=name, **entry)
+    name: resolve_name(f"imprint_reproduction.{entry.pop('kind')}")(name=name, **entry)
     for name, entry in _ENTRIES.items()
 }
 """By name, in the order of the paper."""

@@ -8,19 +8,19 @@ from itertools import product
 
 import numpy as np
 import pytest
+from reproduction.tests.packs import write_pack
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import ARTEFACTS, artefacts_named, listing
-from imprint.paper.artefact import Finding, Results, Scores, elapsed
-from imprint.paper.modes import PUBLISHED_CURVES, peaks
-from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import batches, planned_batches, run
-from imprint.paper.setting import MAX, Setting, discover, role_study
-from imprint.paper.tables import compare_rows
-from imprint.report.sections import Verdict
 from imprint.report.text_table import TextTable
 from imprint.study import Instance
-from tests.unit.paper.packs import write_pack
+from imprint_reproduction import ARTEFACTS, artefacts_named, listing
+from imprint_reproduction.artefact import Finding, Results, Scores, elapsed
+from imprint_reproduction.modes import PUBLISHED_CURVES, peaks
+from imprint_reproduction.page import read_runs, sections, write_page
+from imprint_reproduction.run import batches, planned_batches, run
+from imprint_reproduction.sections import Verdict
+from imprint_reproduction.setting import MAX, Setting, discover, role_study
+from imprint_reproduction.tables import compare_rows
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +356,7 @@ def test_published_results_can_contradict_a_claim():
 
 
 def test_curves_are_medians_over_seeds_and_means_over_label_maps():
-    from imprint.paper.modes import curve_means
+    from imprint_reproduction.modes import curve_means
 
     values = np.zeros((10, 2, 15, 3))  # (d, map, k, seed)
     values[0, :, 0] = [[1, 2, 9], [4, 4, 100]]
@@ -373,7 +373,7 @@ def test_peaks_of_the_published_curves_are_those_read_off():
 
 def test_published_gains_have_the_published_correlation():
     from imprint.collapse import gain_fit
-    from imprint.paper.collapse import published_gain_points
+    from imprint_reproduction.collapse import published_gain_points
 
     points = published_gain_points()
     fit = gain_fit([p.x for p in points], [p.y for p in points])
@@ -385,8 +385,8 @@ def test_published_gains_have_the_published_correlation():
 
 
 def test_gains_are_fitted_by_region():
-    from imprint.paper.collapse import fits_by_region
     from imprint.report.figures import Point
+    from imprint_reproduction.collapse import fits_by_region
 
     spots = [(filled, x) for filled in (True, False) for x in np.geomspace(0.1, 20, 20)]
     points = [Point("one", filled, x, x + filled) for filled, x in spots]
@@ -402,8 +402,12 @@ def test_gains_are_fitted_by_region():
 
 @pytest.mark.parametrize("gains", [range(7), [0.0] * 40])
 def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
-    from imprint.paper.collapse import check_gain, fits_by_region, published_gain_points
     from imprint.report.figures import Point
+    from imprint_reproduction.collapse import (
+        check_gain,
+        fits_by_region,
+        published_gain_points,
+    )
 
     ours = fits_by_region(
         [Point("one", True, 1.5 + i, gain) for i, gain in enumerate(gains)]
@@ -414,7 +418,7 @@ def test_a_gain_over_few_points_or_none_at_all_cannot_be_tested(gains):
 
 
 def test_the_claim_on_lowest_collapse_needs_cifar10():
-    from imprint.paper.collapse import check_collapse
+    from imprint_reproduction.collapse import check_collapse
 
     sets = {"one": {"mnist": 3.0, "cifar10": 2.0}, "two": {"combidigits": 1.0}}
     findings = check_collapse({}, sets, sets)
@@ -433,7 +437,7 @@ def test_the_claim_on_lowest_collapse_needs_cifar10():
 def test_few_rows_are_shown_for_no_more_proxies_than_rows(
     folder, tmp_path, monkeypatch
 ):
-    from imprint.paper import budgets
+    from imprint_reproduction import budgets
 
     drawings = []
     monkeypatch.setattr(
@@ -479,7 +483,7 @@ def test_a_figure_that_begins_with_more_rows_than_a_class_has_is_left_out(
 
 
 def test_a_crossing_needs_more_rows_than_proxies():
-    from imprint.paper.budgets import SHOT_K, crossing
+    from imprint_reproduction.budgets import SHOT_K, crossing
 
     means = np.zeros((len(SHOT_K), 2))  # (k, shots)
     means[0], means[1] = 5, 6
@@ -489,7 +493,7 @@ def test_a_crossing_needs_more_rows_than_proxies():
 
 
 def test_data_sets_without_a_crossing_are_named():
-    from imprint.paper.budgets import check_shots
+    from imprint_reproduction.budgets import check_shots
 
     findings = check_shots({"mnist": 20, "fashionmnist": None, "cifar10": 200}, 600)
     assert findings["overtakes"].figures.endswith(
@@ -503,7 +507,7 @@ def test_data_sets_without_a_crossing_are_named():
 
 def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
-    from imprint.paper.collapse import measured_nc1
+    from imprint_reproduction.collapse import measured_nc1
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
@@ -525,7 +529,7 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
 
 
 def test_collapse_of_a_changed_pack_is_measured_again(tmp_path, monkeypatch):
-    from imprint.paper.collapse import measured_nc1
+    from imprint_reproduction.collapse import measured_nc1
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     values = []
@@ -539,7 +543,7 @@ def test_collapse_of_a_changed_pack_is_measured_again(tmp_path, monkeypatch):
 def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(
     folder, tmp_path
 ):
-    from imprint.paper.collapse import measured_nc1
+    from imprint_reproduction.collapse import measured_nc1
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
@@ -590,7 +594,7 @@ def test_the_page_needs_no_other_files(table1, tmp_path):
 
 
 def test_a_memory_of_outer_products_is_the_head():
-    from imprint.paper.measurements import compare_with_head
+    from imprint_reproduction.measurements import compare_with_head
 
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 9)
@@ -603,7 +607,7 @@ def test_a_memory_of_outer_products_is_the_head():
 
 
 def test_run_times_are_those_of_the_rows_of_the_task(tmp_path, monkeypatch):
-    from imprint.paper import measurements
+    from imprint_reproduction import measurements
 
     classes = []
 
@@ -738,7 +742,7 @@ def test_curves_of_published_backbones_are_compared_value_by_value(
     tmp_path, monkeypatch
 ):
     from imprint import recipe
-    from imprint.paper.modes import KMEANS_OVER_K, value_line
+    from imprint_reproduction.modes import KMEANS_OVER_K, value_line
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     write_pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
@@ -773,7 +777,7 @@ def test_curves_of_published_backbones_are_compared_value_by_value(
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
-    from imprint.paper.collapse import gain_points, measured_nc1
+    from imprint_reproduction.collapse import gain_points, measured_nc1
 
     setting = discover(folder, ["one"], maps=1)
     run("paper/gain", setting, tmp_path, workers=1)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import Finding
-from imprint.paper.tables import TableResult
-from imprint.report.sections import Verdict
 from imprint.stats import compare
+from imprint_reproduction import ARTEFACTS
+from imprint_reproduction.artefact import Finding
+from imprint_reproduction.sections import Verdict
+from imprint_reproduction.tables import TableResult
 
 HOLDS, FAILS, UNTESTABLE = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE
 

@@ -10,13 +10,18 @@ from importlib.resources import files
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, listed
-from imprint.paper.setting import MAX, SEEDS, Setting, cosine, role_study
-from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Section
-from imprint.report.text_table import TextTable
+from imprint.extend import Array
+from imprint.report import Panel, Series, TextTable, draw, interval
 from imprint.study import Study
+from imprint_reproduction.artefact import (
+    Artefact,
+    Finding,
+    NotRunError,
+    Results,
+    listed,
+)
+from imprint_reproduction.sections import Section
+from imprint_reproduction.setting import MAX, SEEDS, Setting, cosine, role_study
 
 K, D = range(1, 16), range(1, 11)
 """Proxies per class, and classes per label of "d in 1", in the figures of the paper."""
@@ -27,7 +32,7 @@ TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
 """Accuracy by backbone.  # (d, k)"""
 _PUBLISHED = tomllib.loads(
-    (files("imprint.paper") / "published.toml").read_text("utf-8")
+    (files("imprint_reproduction") / "published.toml").read_text("utf-8")
 )
 NC1: dict[str, list[float]] = _PUBLISHED["nc1"]
 """Published NC1 by backbone, the mean over the label maps for every d in `D`."""

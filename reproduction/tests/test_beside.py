@@ -4,19 +4,25 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from reproduction.tests.packs import write_pack
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import Results, Scores
-from imprint.paper.page import markdown_pages, read_runs, sections
-from imprint.paper.run import planned_batches, run
-from imprint.paper.setting import MAX, Setting, discover, method_text, with_aggregator
-from imprint.paper.tables import compare_rows
-from imprint.report.sections import Claims, Verdict, sections_by_artefact
 from imprint.study import Instance
 from imprint.tasks import resolve
-from tests.unit.paper.packs import write_pack
+from imprint_reproduction import ARTEFACTS
+from imprint_reproduction.artefact import Results, Scores
+from imprint_reproduction.page import markdown_pages, read_runs, sections
+from imprint_reproduction.run import planned_batches, run
+from imprint_reproduction.sections import Claims, Verdict, sections_by_artefact
+from imprint_reproduction.setting import (
+    MAX,
+    Setting,
+    discover,
+    method_text,
+    with_aggregator,
+)
+from imprint_reproduction.tables import compare_rows
 
 
 @pytest.fixture(scope="module")

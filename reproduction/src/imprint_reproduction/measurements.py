@@ -12,14 +12,30 @@ from pathlib import Path
 import numpy as np
 
 from imprint import recipe, tasks
-from imprint.core.arrays import Array
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write, home
 from imprint.datasets import record
-from imprint.datasets.numpy_files import load_pack, open_pack
-from imprint.kernels.cpu import one_thread
-from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import (
+from imprint.extend import (
+    Array,
+    atomic_write,
+    home,
+    load_pack,
+    one_thread,
+    open_pack,
+    unit_rows,
+)
+from imprint.report import (
+    COLOURS,
+    GRID,
+    INK,
+    PALE,
+    Cloud,
+    Point,
+    TextTable,
+    canvas,
+    scatter,
+)
+from imprint.study import Packs, Study
+from imprint_reproduction.artefact import (
     Artefact,
     Finding,
     OnProgress,
@@ -27,7 +43,8 @@ from imprint.paper.artefact import (
     read_json,
     write_json,
 )
-from imprint.paper.setting import (
+from imprint_reproduction.sections import Picture, Section, Verdict
+from imprint_reproduction.setting import (
     COMBINED,
     SEEDS,
     TASKS,
@@ -36,20 +53,6 @@ from imprint.paper.setting import (
     role_study,
     unnormalised,
 )
-from imprint.report.figures import (
-    COLOURS,
-    GRID,
-    INK,
-    PALE,
-    Cloud,
-    Point,
-    canvas,
-    scatter,
-)
-from imprint.report.sections import Picture, Section, Verdict
-from imprint.report.text_table import TextTable
-from imprint.study import Packs, Study
-from imprint.tasks.d_in_1 import DIn1
 
 LEAST_SQUARES = {
     v: unnormalised(f"least_squares(reg={v!r})")
@@ -229,13 +232,13 @@ class LabelMaps(Artefact):
 
     def show(self, results: Results) -> Section:
         pool, labels, side = 9, 3, 3
-        blocks = DIn1(d=side, labels=labels, pool=pool).mapping(range(pool))
+        blocks = label_map(side, labels, pool)
         with canvas(7.2, 2.2) as (figure, out):
             from matplotlib.patches import Rectangle
 
             for axes, d in zip(figure.subplots(1, side), range(1, side + 1)):
                 taken, sizes = (
-                    DIn1(d=d, labels=labels, pool=pool).mapping(range(pool)),
+                    label_map(d, labels, pool),
                     [0] * labels,
                 )
                 for number, label in blocks.items():
@@ -359,6 +362,12 @@ class CombiDigitsFigure(Artefact):
         return self.make_section(results, parts, {}, **words)
 
 
+def label_map(d: int, labels: int, pool: int) -> dict[int | str, int | str]:
+    """The label of each of the first classes of a pool, d of them under each label."""
+    task = tasks.resolve(f"d_in_1(d={d}, labels={labels}, pool={pool})")
+    return task.mapping(range(pool))
+
+
 def _samples(path: Path) -> Array:
     """The first pictures of the digit, as RGB of one size.  # (EACH, SIZE, SIZE, 3)"""
     from PIL import Image
@@ -396,7 +405,7 @@ def _project(
         )
     chosen = np.asarray(data.y) == DIGIT
     rows, origin = (
-        L2().apply(np.asarray(data.X[chosen])).astype(np.float64),
+        unit_rows(np.asarray(data.X[chosen])).astype(np.float64),
         sources[chosen],
     )
     flat = np.round(PCA(2, svd_solver="full").fit_transform(rows), 4)

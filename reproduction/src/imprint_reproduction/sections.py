@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
 
-from imprint.core.errors import count
-from imprint.report import html
-from imprint.report.text_table import TextTable, markdown_cell
+from imprint.extend import count
+from imprint.report import TextTable, html
 
 
 class Verdict(StrEnum):
@@ -70,8 +69,10 @@ class Picture:
         """The lines of Markdown that show the picture, stored as SVG in a folder, and
         its caption.
         """
+        # A line break would end the link.
+        alternative = self.caption.replace("|", "\\|").replace("\n", " ")
         return [
-            f"![{markdown_cell(self.caption)}]({folder}{self.name}.svg)",
+            f"![{alternative}]({folder}{self.name}.svg)",
             "",
             self.caption,
             "",
@@ -93,6 +94,11 @@ class Section:
     note: str = ""
     # the page of the documentation that shows it, if everything was run
     topic: str = ""
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """The tables among its parts."""
+        return [part for part in self.parts if isinstance(part, TextTable)]
 
 
 @dataclass(frozen=True)

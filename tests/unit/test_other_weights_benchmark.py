@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reproduction.tests.packs import write_pack
 
 from imprint import ImprintClassifier
-from imprint.paper.modes import KMEANS_OVER_K
-from imprint.paper.setting import SEEDS
-from tests.unit.paper.packs import write_pack
+from imprint_reproduction.modes import KMEANS_OVER_K
+from imprint_reproduction.setting import SEEDS
 
 
 @pytest.fixture
 def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     import other_weights
 
     return other_weights

@@ -14,14 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array
-from imprint.core.errors import FileError, ImprintError, reporting_damage
-from imprint.core.files.atomic import atomic_write
-from imprint.paper.setting import MAX, ROLES, Setting, method_text
-from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
-from imprint.report.text_table import TextTable
-from imprint.study import Instance, Study
-from imprint.study.store import MANIFEST
+from imprint.core.errors import FileError, ImprintError
+from imprint.extend import Array, atomic_write, reporting_damage
+from imprint.report import TextTable
+from imprint.study import Instance, Store, Study
+from imprint_reproduction.sections import Claim, Picture, Section, Verdict, verdict
+from imprint_reproduction.setting import MAX, ROLES, Setting, method_text
 
 PAPER, FORMAT = "paper.json", 1
 
@@ -94,7 +92,7 @@ class Results:
         """The accuracies of the first study; raises `NotRunError` if some are
         missing.
         """
-        if not studies or not (self.folder / studies[0].name / MANIFEST).exists():
+        if not studies or not Store(self.folder / studies[0].name).exists():
             raise NotRunError(f"{self.folder}: this study has not been run.")
         study = studies[0]
         table = study.results(self.folder / study.name)

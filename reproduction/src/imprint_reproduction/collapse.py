@@ -10,10 +10,20 @@ import numpy as np
 
 from imprint import tasks
 from imprint.collapse import GainFit, gain_fit, nc1
-from imprint.core.arrays import Array
-from imprint.normalisers.l2 import L2
-from imprint.paper import modes
-from imprint.paper.artefact import (
+from imprint.extend import Array, unit_rows
+from imprint.report import (
+    Cloud,
+    Panel,
+    Point,
+    Series,
+    TextTable,
+    draw,
+    interval,
+    scatter,
+)
+from imprint.study import Packs, Study
+from imprint_reproduction import modes
+from imprint_reproduction.artefact import (
     Artefact,
     Finding,
     NotRunError,
@@ -23,12 +33,9 @@ from imprint.paper.artefact import (
     read_json,
     write_json,
 )
-from imprint.paper.modes import KMEANS, KMEANS_OVER_K, NC1, NC1_OF_SETS, D
-from imprint.paper.setting import COMBINED, MAPS, Setting
-from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
-from imprint.report.sections import Section, Verdict
-from imprint.report.text_table import TextTable
-from imprint.study import Packs, Study
+from imprint_reproduction.modes import KMEANS, KMEANS_OVER_K, NC1, NC1_OF_SETS, D
+from imprint_reproduction.sections import Section, Verdict
+from imprint_reproduction.setting import COMBINED, MAPS, Setting
 
 NAME = "collapse"
 FEWEST = 8  # points for a fit
@@ -75,7 +82,7 @@ def measure_collapse(
         if values.get(key, {}).get("fingerprint") != data.fingerprint:
             X, y = (data.X, data.y) if split == "train" else (data.X_test, data.y_test)
             selection = tasks.resolve(task).select(y, 0, np.unique(data.y).tolist())
-            rows, labels = L2().apply(np.asarray(X[selection.rows])), selection.labels
+            rows, labels = unit_rows(np.asarray(X[selection.rows])), selection.labels
             both = {
                 "nc1": nc1(rows, labels),
                 "published": nc1(rows, labels, legacy=True),
