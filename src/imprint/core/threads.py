@@ -1,7 +1,6 @@
 """Values that several threads read and replace."""
 
 from collections.abc import Callable
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,25 +17,25 @@ class Lazy:
 
     __slots__ = ("_entries", "source")
 
-    def __init__(self, **entries: Any) -> None:
-        self._entries = entries
-        self.source: Any = None
-        """What entries are computed from; set it to None to free its memory once it is
-        no longer needed.
-        """
+    _entries: dict[str, Any]
+    source: Any
+    """What entries are computed from; set it to None to free its memory once it is no
+    longer needed.
+    """
 
-    def __reduce__(self) -> Any:
-        return (
-            partial(
-                Lazy,
-                **{
-                    name: entry
-                    for name, entry in self._entries.items()
-                    if name == PICKLED_ENTRY
-                },
-            ),
-            (),
-        )
+    def __new__(cls) -> "Lazy":
+        """An empty cache. Libraries that restore objects call nothing else."""
+        self = super().__new__(cls)
+        self._entries = {}
+        self.source = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        entries = self._entries
+        return {name: entries[name] for name in entries if name == PICKLED_ENTRY}
+
+    def __setstate__(self, entries: dict[str, Any]) -> None:
+        self._entries = entries
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries

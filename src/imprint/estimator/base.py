@@ -66,10 +66,20 @@ def naming(
         raise kind(f"{call}: {first}{hint}.") from None
 
 
-class Columns(BaseEstimator):  # type: ignore[misc]
-    """The number and names of the columns of a model, as the estimator against which
-    scikit-learn checks rows.
+class _ColumnCheck(BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn checks the columns of rows against, for the time of one
+    check.
     """
+
+
+_ColumnCheck.__name__ = "ImprintClassifier"  # the name in scikit-learn's errors
+
+
+class Columns:
+    """The number and names of the columns of a model, named as in scikit-learn."""
+
+    n_features_in_: int
+    feature_names_in_: Array
 
     def __init__(self, width: int | None = None, names: list[str] | None = None):
         if width is not None:
@@ -84,13 +94,15 @@ class Columns(BaseEstimator):  # type: ignore[misc]
             if on_gpu(X):
                 return self._read_tensor(X, width, dtype)
             rows = _stacked(to_numpy(X))
+            check = _ColumnCheck()
+            check.__dict__.update(self.__dict__)
             # numbers that are too large for the type become infinite and are refused
             with np.errstate(over="ignore"):
-                return np.asarray(
-                    validate_data(
-                        self, rows, reset=width is None, dtype=dtype, order="C"
-                    )
+                checked = validate_data(
+                    check, rows, reset=width is None, dtype=dtype, order="C"
                 )
+            self.__dict__.update(check.__dict__)
+            return np.asarray(checked)
 
     def _read_tensor(self, X: Any, width: int | None, dtype: Any) -> Any:
         """Checked rows of a tensor on a GPU."""
@@ -129,9 +141,6 @@ def _stacked(X: Any) -> Any:
         return np.stack([np.asarray(cell) for cell in cells])
     except ValueError:
         raise ParameterError("X must hold rows of one width.") from None
-
-
-Columns.__name__ = "ImprintClassifier"  # the name in scikit-learn's errors
 
 
 class FittedState(NamedTuple):
