@@ -4,7 +4,7 @@ estimator.
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any, Self
@@ -18,7 +18,13 @@ from imprint.active import Suggestions, suggest
 from imprint.calibration.estimates import warn_of_small_samples
 from imprint.core.arrays import Array, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT_METHOD, PARTS
-from imprint.core.errors import DataWarning, FileError, KindError, ParameterError
+from imprint.core.errors import (
+    DataWarning,
+    FileError,
+    KindError,
+    NotFittedError,
+    ParameterError,
+)
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.labels import check_kinds, listed, positions, renamed_key
@@ -31,6 +37,7 @@ from imprint.estimator.base import (
     MethodEstimator,
     naming,
     read_labels,
+    row_labels,
 )
 from imprint.estimator.persistence import (
     head_from_parts,
@@ -38,6 +45,7 @@ from imprint.estimator.persistence import (
     read_class_weight,
     stored_class_weight,
 )
+from imprint.estimator.stored_rows import find_rows
 from imprint.head import Head
 from imprint.head.card import model_card
 from imprint.head.decider import merge
@@ -69,6 +77,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         Whether to calibrate the model by five-fold cross-validation:
         `expected_accuracy_`, calibrated probabilities, and `known`. The model then
         holds up to 100 rows of every class.
+    keep_rows : bool
+        With `calibrate=True`, whether the model holds all rows of every class. Each of
+        them can then be forgotten, and models merge exactly, with every generator.
     class_weight : dict, "balanced" or None
         Factors of the weights of the rows of each class, as in scikit-learn. `balanced`
         gives every class the same total weight. It changes what depends on the number
@@ -123,6 +134,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         aggregator: Any = DEFAULT_METHOD["aggregator"],
         blocks: Any = None,
         calibrate: bool = False,
+        keep_rows: bool = False,
         class_weight: Any = None,
         tree: bool = False,
         random_state: Any = 0,
@@ -134,6 +146,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         self.aggregator = aggregator
         self.blocks = blocks
         self.calibrate = calibrate
+        self.keep_rows = keep_rows
         self.class_weight = class_weight
         self.tree = tree
         self.random_state = random_state
@@ -183,6 +196,70 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             lambda state: state._replace(head=state.head.without(plain(label))),
         )
         return self
+
+    def forget_rows(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        digests: Sequence[str] | None = None,
+    ) -> Self:
+        """Remove single training rows, as if the model had never seen them; a class
+        whose last row is forgotten is forgotten.
+
+        The model equals a fit without the rows bit for bit where it holds all rows of
+        their classes: with `keep_rows=True`, with `calibrate=True` and up to 100 rows
+        per class, or with `generator="all"`. It is equal up to rounding for `mean` and
+        `least_squares`, and other generators refuse. Copies of a row count as the row.
+
+        Parameters
+        ----------
+        X : array, optional
+            The rows (n, d), as they were given to `fit`.
+        y : label or labels, optional
+            The class of all rows, or of each. [default: every class that has the row]
+            A model that stores no rows cannot find their class, and relies on `y`.
+        numbers, digests : list, optional
+            In place of `X`: numbers of rows of the class `y` in the order of their
+            arrival, from 0 and without copies, or digests as in `row_digests_`.
+        """
+        call = "forget_rows(X)"
+        self._refuse_balanced(call)
+        if isinstance(self.class_weight, dict):
+            raise ParameterError(
+                f"{call} with class_weight: the weights of rows are not stored; fit the"
+                " model without them, or again."
+            )
+        given = [argument is not None for argument in (X, numbers, digests)]
+        if sum(given) != 1:
+            raise ParameterError(f"{call}: give one of X, numbers and digests.")
+        if X is not None:
+            _, X = self._queries(call, X)
+            X = to_numpy(X)
+
+        def update(state: FittedState) -> FittedState:
+            imprinted = state.head.imprinted
+            rows = X
+            if rows is None:
+                rows = find_rows(imprinted, y, numbers, digests)
+            rows = rows.astype(imprinted.dtype, copy=False)
+            labels = None if y is None else row_labels(call, y, len(rows))
+            return state._replace(head=state.head.forget_rows(rows, labels))
+
+        self._fitted_state()
+        compare_and_set(self, "_learnt", update)
+        return self
+
+    @property
+    def row_digests_(self) -> dict[Any, list[str]]:
+        """With `calibrate=True`: for each class, the digests of its distinct rows in
+        the order of their arrival.
+        """
+        folds = self._fitted_state().head.imprinted.folds
+        if folds is None:
+            raise NotFittedError("row_digests_: fit the model with calibrate=True.")
+        return {label: folds.held[label].digest_texts() for label in folds.held}
 
     def merge(self, *others: "ImprintClassifier") -> Self:
         """Take over the classes and rows of other classifiers with equal settings: the
@@ -397,6 +474,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             **{**parts, **texts},
             blocks=imprinted.method.blocks or None,
             calibrate=imprinted.folds is not None,
+            keep_rows=imprinted.folds is not None and imprinted.folds.keep_rows,
             tree=bool(imprinted.tree_of_labels),
             random_state=imprinted.seed,
         )

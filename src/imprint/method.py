@@ -15,6 +15,7 @@ from imprint.core.blocks import read_blocks
 from imprint.core.component import PARTS, Family
 from imprint.core.errors import ParameterError
 from imprint.generators._base import Generator, PerClassGenerator
+from imprint.kernels.matching import matching_rows
 from imprint.normalisers._base import POSITIONS, Normaliser, Scaling
 from imprint.normalisers._blocks import Blockwise
 
@@ -187,6 +188,29 @@ class Method:
         summary = self.generator.merge(summaries, class_rng(seed, label))
         sums = self.aggregator.merge([state.sums for state in states])
         return ClassState(self._check_finite(summary), self._check_finite(sums))
+
+    def remove(
+        self, state: ClassState, X: Array, seed: int, label: object
+    ) -> ClassState:
+        """The state of a class without some of its rows, where others remain.
+
+        It is that of one fit, up to rounding; bit for bit if the state holds all rows.
+        """
+        scaled = self.scaling("pre").apply(X)
+        kept = self.generator.all_rows(state.summary)
+        if kept is None:
+            summary = self.generator.remove(state.summary, scaled)
+        else:
+            gone = matching_rows(kept[0], scaled).stored
+            rows = kept[0][~gone]
+            mass = None if kept[1] is None else _non_unit(kept[1][~gone])
+            weights = self._weight_argument(mass)
+            rng = class_rng(seed, label)
+            summary = self._check_finite(self.generator.summarise(rows, rng, *weights))
+            if self.norm_inf == self.norm_pre:
+                return ClassState(summary, self.sums(rows, rows, mass))
+        removed = self.aggregator.remove(state.sums, self.sums(X, scaled))
+        return ClassState(self._check_finite(summary), self._check_finite(removed))
 
     def weights(
         self, states: Sequence[State], arrival: Sequence[int], dtype: Any

@@ -73,6 +73,10 @@ class Aggregator(Component):
             name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]
         }
 
+    def remove(self, sums: State, part: State) -> State:
+        """The statistics without those of some rows: the inverse of `merge`."""
+        return {name: sums[name] - part[name] for name in sums}
+
     def prepare(self, proxies: Proxies, sums: State) -> Any:
         """Everything that `scores` needs and that does not depend on queries, computed
         once; by default the proxies.

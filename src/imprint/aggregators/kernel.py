@@ -31,6 +31,7 @@ from imprint.gaussian_process.scale import (
     is_updated,
     merge_moments,
     moments,
+    remove_moments,
     rounded_scale,
     scale,
     scale_for,
@@ -171,6 +172,9 @@ class Kernel(Aggregator):
 
     def merge(self, parts: Sequence[State]) -> State:
         return merge_moments(parts)
+
+    def remove(self, sums: State, part: State) -> State:
+        return remove_moments(sums, part)
 
     def prepare(
         self, proxies: Proxies, sums: State, targets: Array | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
 from imprint.calibration.held import (
     FOLDS,
+    MAX_HELD_ROWS,
     HeldRows,
     absorb,
     folds_of,
@@ -18,7 +19,7 @@ from imprint.calibration.held import (
     is_fitted,
     near_copies,
 )
-from imprint.calibration.merging import merge_folds, rename_class
+from imprint.calibration.merging import merge_folds, rename_class, without_rows
 from imprint.core.arrays import (
     Array,
     dtype_name,
@@ -52,6 +53,7 @@ class CrossValidation:
     held: Mapping[Any, HeldRows] = field(default_factory=dict)
     fitted: Mapping[Any, tuple[ClassState, ...]] = field(default_factory=dict)
     """For each class of which not every row is held, its states without each fold."""
+    keep_rows: bool = False  # whether all rows of every class are held
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     def learn(
@@ -65,7 +67,8 @@ class CrossValidation:
         for label, indices in rows_by_class(y).items():
             rows, weights = to_numpy(rows_at(X, indices)), weight[indices]
             before = self.held.get(label)
-            held[label], fold = absorb(before, rows, weights, seed, label)
+            limit = None if self.keep_rows else MAX_HELD_ROWS
+            held[label], fold = absorb(before, rows, weights, seed, label, limit)
             if not held[label].complete:
                 # now its earlier rows are fitted too, with new folds
                 if before is not None and before.complete:
@@ -84,7 +87,8 @@ class CrossValidation:
             label: tuple(fold_states[label] for fold_states in states)
             for label in large
         }
-        return CrossValidation(replace(self.empty, width=X.shape[1]), held, fitted)
+        empty = replace(self.empty, width=X.shape[1])
+        return replace(self, empty=empty, held=held, fitted=fitted)
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""
@@ -92,13 +96,13 @@ class CrossValidation:
         fitted = {
             other: states for other, states in self.fitted.items() if other != label
         }
-        return CrossValidation(self.empty, held, fitted)
+        return replace(self, held=held, fitted=fitted)
 
     def only(self, labels: set[Any]) -> "CrossValidation":
         """The cross-validation of some classes."""
         held = {label: self.held[label] for label in self.held if label in labels}
         fitted = {label: self.fitted[label] for label in self.fitted if label in labels}
-        return CrossValidation(self.empty, held, fitted)
+        return replace(self, held=held, fitted=fitted)
 
     def rename(self, old: Any, new: Any) -> "CrossValidation":
         """The cross-validation with another name for a class, and with the same
@@ -115,6 +119,20 @@ class CrossValidation:
             return None
         rows, weight, _ = held.in_order()
         return StoredRows(rows, weight)
+
+    def forget_rows(self, label: Any, rest: StoredRows) -> "CrossValidation":
+        """The cross-validation after the rows of a class, which are all held, were
+        reduced to the rest.
+        """
+        seed = self.empty.seed
+        rows, _ = absorb(None, rest.rows, rest.weight, seed, label, limit=None)
+        return replace(self, held={**self.held, label: rows})
+
+    def remove_rows(self, label: Any, X: Array) -> "CrossValidation":
+        """The cross-validation without some rows of a class of which not every row is
+        held.
+        """
+        return without_rows(self, label, X)
 
     def merge(self, parts: Sequence["CrossValidation"]) -> "CrossValidation":
         """The cross-validation of all rows of several; see `calibration.merging`."""

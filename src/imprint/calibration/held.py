@@ -3,7 +3,7 @@ weights.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,20 @@ class HeldRows:
         """How many rows of X equal a row of the class, held or not."""
         return int(np.isin(row_digests(X), self.digests).sum())
 
+    def contains(self, X: Array) -> Array:
+        """Which rows of X equal a row of the class, held or not.  # (n,)"""
+        return np.isin(row_digests(X), self.digests)
+
+    def digest_texts(self) -> list[str]:
+        """The digests of all distinct rows, as texts."""
+        return [f"{digest:016x}" for digest in self.digests.tolist()]
+
+    def find(self, digests: Sequence[str]) -> Array:
+        """The held rows with these digests.  # (k, d)"""
+        position = {text: i for i, text in enumerate(self.digest_texts())}
+        wanted = [position[text] for text in digests if text in position]
+        return self.rows[np.isin(self.index, wanted)]
+
     def to_state(self) -> State:
         """Named arrays as `LAYOUT` describes them."""
         return {name: np.atleast_1d(getattr(self, name)) for name in LAYOUT}
@@ -93,7 +107,8 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     digests = state["digests"].astype(np.uint64)
     require(len(np.unique(digests)) == len(digests))
     require(
-        len(set(index.tolist())) == len(index) <= MAX_HELD_ROWS
+        len(set(index.tolist())) == len(index)
+        and (len(index) <= MAX_HELD_ROWS or len(index) == len(digests))
         and index.max() < len(digests)
     )
     held = select(
@@ -104,16 +119,24 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
         float(state["total"][0]),
         seed,
         label,
+        limit=None,
     )
     require(np.array_equal(held.index, index))
     return held
 
 
 def absorb(
-    before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any
+    before: HeldRows | None,
+    X: Array,
+    weight: Array,
+    seed: int,
+    label: Any,
+    limit: int | None = MAX_HELD_ROWS,
 ) -> tuple[HeldRows, Array]:
     """The held rows of a class after more rows have arrived, and the fold of each new
     row.  # (n, d), (n,)
+
+    Without a `limit`, all rows are held.
     """
     empty = np.empty(0, dtype=np.int64)
     before = before or HeldRows(X[:0], empty, empty, empty, NO_DIGESTS, 0.0)
@@ -131,6 +154,7 @@ def absorb(
         before.total + float(weight.sum()),
         seed,
         label,
+        limit,
     )
     return held, folds_of(seed, label, len(digests))[index]
 
@@ -222,10 +246,11 @@ def select(
     total: float,
     seed: int,
     label: Any,
+    limit: int | None = MAX_HELD_ROWS,
 ) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
     keys = keys_of(seed, label, len(digests))[index]
-    best = np.argsort(keys, kind="stable")[:MAX_HELD_ROWS]
+    best = np.argsort(keys, kind="stable")[:limit]
     fold = folds_of(seed, label, len(digests))[index[best]]
     return HeldRows(
         np.array(rows[best]), index[best], weight[best], fold, digests, total

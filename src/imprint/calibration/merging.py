@@ -18,6 +18,7 @@ from imprint.calibration.held import (
     absorb,
     folds_of,
     keys_of,
+    row_digests,
     select,
 )
 from imprint.core.arrays import Array, factorize
@@ -57,7 +58,8 @@ def merge_folds(parts: Sequence["CrossValidation"]) -> "CrossValidation":
         if others:
             held[label] = _merged_rows(others, label)
             fitted[label] = _merged_states(others, label)
-    merged = replace(parts[0], held=held, fitted=fitted)
+    keep_rows = all(part.keep_rows for part in parts)
+    merged = replace(parts[0], held=held, fitted=fitted, keep_rows=keep_rows)
     if added:
         labels = [label for label, rows in added.items() for _ in rows.weight]
         stored = concatenated(list(added.values()))
@@ -81,8 +83,52 @@ def rename_class(folds: "CrossValidation", old: Any, new: Any) -> "CrossValidati
         held[new] = renumbered([numbered], seed, new)
         return replace(folds, held=held, fitted=fitted)
     rows, weight, _ = held[new].in_order()
-    held[new], _ = absorb(None, rows, weight, seed, new)
+    held[new], _ = absorb(None, rows, weight, seed, new, limit=None)
     return replace(folds, held=held, fitted=fitted)
+
+
+def without_rows(folds: "CrossValidation", label: Any, X: Array) -> "CrossValidation":
+    """The cross-validation without some rows of a class, each of which came once.
+
+    Other rows keep their folds.
+    """
+    seed = folds.empty.seed
+    held = folds.held[label]
+    if held.total != len(held.digests):
+        raise ParameterError(
+            f"forget_rows: some rows of {label!r} came several times, and the model"
+            " does not store which; keep all rows (keep_rows=True, --keep-rows)."
+        )
+    digests = row_digests(X)
+    remains = ~np.isin(held.digests, digests)
+    fold = folds_of(seed, label, len(remains))
+
+    # the numbers of the other rows, which follow one another
+    number = np.cumsum(remains) - 1
+    usable = remains[held.index]
+    rest = replace(
+        held,
+        rows=held.rows[usable],
+        index=number[held.index[usable]],
+        weight=held.weight[usable],
+        fold=held.fold[usable],
+        digests=held.digests[remains],
+        total=float(remains.sum()),
+    )
+    fold_of = dict(zip(held.digests.tolist(), fold.tolist()))
+    fold_of_row = np.array([fold_of[row] for row in digests.tolist()])
+    states = []
+    for f, state in enumerate(folds.fitted[label]):
+        rows = X[fold_of_row != f]
+        if len(rows):
+            state = folds.empty.method.remove(state, rows, seed, label)
+        states.append(state)
+    numbered = NumberedRows(rest, fold[remains])
+    return replace(
+        folds,
+        held={**folds.held, label: renumbered([numbered], seed, label)},
+        fitted={**folds.fitted, label: tuple(states)},
+    )
 
 
 def _merged_rows(parts: Sequence["CrossValidation"], label: Any) -> HeldRows:

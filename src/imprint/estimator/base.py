@@ -251,7 +251,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         if weight is not None and (weight == 1).all():
             weight = None
         if head is None:
-            for name in ("calibrate", "tree"):
+            for name in ("calibrate", "keep_rows", "tree"):
                 value = getattr(self, name)
                 if not isinstance(value, bool | np.bool_):
                     rule = f"{name} must be True or False"
@@ -265,7 +265,10 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                 tree_of_labels=True if self.tree else None,
             )
             head = new_head(
-                empty, None if tagged is None else tagged.labels, bool(self.calibrate)
+                empty,
+                None if tagged is None else tagged.labels,
+                bool(self.calibrate),
+                bool(self.keep_rows),
             )
         return FittedState(head.learn(rows, labels, weight), columns)
 
@@ -357,6 +360,18 @@ def read_labels(y: Any) -> Array:
             " numbers."
         )
     return np.asarray(y)
+
+
+def row_labels(call: str, y: Any, count: int) -> list[Any]:
+    """The labels of rows, given as one label for all or one for each."""
+    if isinstance(y, str) or np.ndim(y) == 0:
+        return [plain(y)] * count
+    labels = [plain(label) for label in y]
+    if len(labels) != count:
+        raise ParameterError(
+            f"{call}: {count} rows and {len(labels)} labels; the numbers must be equal."
+        )
+    return labels
 
 
 def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | None:

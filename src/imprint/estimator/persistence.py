@@ -41,6 +41,7 @@ HEAD_KEYS = (
     "width",
     "labels",
     "calibration",
+    "keep_rows",
     "tags",
     "tree",
 )
@@ -86,6 +87,8 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         document["blocks"] = list(head.method.blocks)
     if head.tree_of_labels is not None:
         document["tree"] = head.tree_of_labels
+    if head.folds is not None and head.folds.keep_rows:
+        document["keep_rows"] = True
     states, arrays = head.states, dict[str, Array]()
     if head.folds is not None:
         document["calibration"], arrays = head.folds.calibration.to_parts()
@@ -221,6 +224,10 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     folds = None
     if "calibration" in document:
         folds = _folds(empty, labels, arrays)
+        keep_rows = document.get("keep_rows", False)
+        require(type(keep_rows) is bool)
+        require(not keep_rows or not folds.fitted)
+        folds = replace(folds, keep_rows=keep_rows)
         folds.derived.put(
             "calibration", Calibration.from_parts(document["calibration"], arrays)
         )

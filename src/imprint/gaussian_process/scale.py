@@ -47,6 +47,19 @@ def merge_moments(parts: Sequence[State]) -> State:
     }
 
 
+def remove_moments(sums: State, part: State) -> State:
+    """The moments of the other rows: the inverse of `merge_moments`."""
+    both = _centred(sums)
+    removed = _centred(part)
+    rows = both["rows"] - removed["rows"]
+    offset = removed["mean"] - both["mean"]
+    mean = both["mean"] - removed["rows"] / rows * offset
+    between = removed["rows"] * both["rows"] / rows * (offset @ offset)
+    scatter = both["scatter"] - removed["scatter"] - between
+    # rounding can make the scatter of equal rows negative
+    return {"mean": mean, "scatter": np.maximum(scatter, 0.0), "rows": rows}
+
+
 def _centred(part: State) -> State:
     """Moments as they are, or from sums of rows and of squares as older files hold
     them.

@@ -85,6 +85,23 @@ class Generator(Component):
         """
         return False
 
+    def remove(self, state: State, X: Array, weight: Array | None = None) -> State:
+        """The state of the class without some of its rows, where others remain.
+
+        Override it if rows can be removed exactly, up to rounding.
+        """
+        rule = (
+            "it does not remove single rows; keep all rows of the classes"
+            " (keep_rows=True, --keep-rows)"
+        )
+        raise ParameterError(f"{self}: {rule}.")
+
+    def all_rows(self, state: State) -> tuple[Array, Array | None] | None:
+        """All rows of the class and their weights, in the order of their arrival, if
+        the state holds them; else None.
+        """
+        return None
+
     def summarise_all(
         self,
         parts: Sequence[Array],

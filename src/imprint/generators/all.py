@@ -47,6 +47,9 @@ class AllRows(PerClassGenerator):
             else {"rows": rows, "mass": mass}
         )
 
+    def all_rows(self, state: State) -> tuple[Array, Array | None] | None:
+        return state["rows"], state.get("mass")
+
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         merged = {"rows": joined(states, "rows")}
         if any("mass" in state for state in states):

@@ -12,6 +12,7 @@ from imprint.kernels.ridge import (
     add_moments,
     merge_moments,
     moments,
+    remove_moments,
     solve_ridge,
     total_gram,
 )
@@ -74,6 +75,17 @@ class LeastSquares(Generator):
             "means": mean[None, :],
             "mass": np.array([mass]),
             **add_moments(state, weighted_rows(X, weight)),
+        }
+
+    def remove(self, state: State, X: Array, weight: Array | None = None) -> State:
+        weights = row_masses(X, weight)
+        old_mass = state["mass"]
+        mass = old_mass - weights.sum()
+        mean = (old_mass * state["means"][0] - weights @ X) / mass
+        return {
+            "means": mean[None, :],
+            "mass": mass,
+            **remove_moments(state, weighted_rows(X, weight)),
         }
 
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:

@@ -4,8 +4,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from imprint.core.arrays import Array, State
-from imprint.generators._base import PerClassGenerator, cluster_layout, joined
+from imprint.core.errors import ParameterError
+from imprint.generators._base import (
+    PerClassGenerator,
+    cluster_layout,
+    joined,
+    row_masses,
+)
 from imprint.kernels.rows import column_means, squared_distances
+
+# of a sum of squares that was computed in float32, relative to it
+ROUNDING = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +54,25 @@ class Mean(PerClassGenerator):
         weight: Array | None = None,
     ) -> State:
         return self.merge([state, self.summarise(X, rng, weight)], rng)
+
+    def remove(self, state: State, X: Array, weight: Array | None = None) -> State:
+        mean = state["rows"][0]
+        old_mass = float(state["mass"][0])
+        weights = row_masses(X, weight)
+        mass = old_mass - weights.sum()
+        new_mean = mean - weights @ (X - mean) / mass
+
+        # squared distances of the other rows from the old mean, then from their own
+        removed = float(weights @ squared_distances(X, mean))
+        shift = float(squared_distances(mean[None, :], new_mean)[0])
+        squares = old_mass * float(state["spread"][0]) - removed - mass * shift
+        if squares < -ROUNDING * removed:
+            raise ParameterError(f"{self}: the rows to remove are not of this class.")
+        return {
+            "rows": new_mean[None, :],
+            "mass": np.array([mass]),
+            "spread": np.array([max(squares, 0.0) / mass]),
+        }
 
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         means = joined(states, "rows")

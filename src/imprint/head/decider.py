@@ -66,6 +66,10 @@ class Decider:
         # this head without all other classes, and with another name for a class
         def only(self, labels: set[Any]) -> Self: ...
         def rename(self, old: Any, new: Any) -> Self: ...
+        # this head without some rows, perhaps only in the classes of these labels
+        def forget_rows(
+            self, X: Array, labels: Sequence[Any] | None = None
+        ) -> Self: ...
         # the result of `merge`, after `check_types`
         def merged_with(
             self, others: Sequence[Self], names: Sequence[str]

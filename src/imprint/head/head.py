@@ -20,6 +20,7 @@ from imprint.core.errors import NotFittedError, ParameterError, unknown
 from imprint.core.labels import check_kinds, distinct
 from imprint.core.threads import lazy
 from imprint.head.decider import Decider, check_new_name
+from imprint.head.forgetting import forget_rows
 from imprint.head.merging import Merged, merge_heads
 from imprint.method import ClassState, Method
 
@@ -124,6 +125,17 @@ class Head(Decider):
                 " one."
             )
         return self.only({*self.labels} - {label})
+
+    def forget_rows(self, X: Array, labels: Sequence[Any] | None = None) -> "Head":
+        """This head without some training rows; see `head.forgetting`."""
+        return forget_rows(self, X, labels)
+
+    def with_state(self, label: Any, state: ClassState, folds: Any) -> "Head":
+        """This head with another state of a class, and its cross-validation."""
+        i = self.labels.index(label)
+        states = list(self.states)
+        states[i] = state
+        return self._changed(states=tuple(states), folds=folds)
 
     def only(self, labels: set[Any]) -> "Head":
         chosen = [i for i, label in enumerate(self.labels) if label in labels]

@@ -43,7 +43,10 @@ class ClassFit(NamedTuple):
     seed: int
     label: Any
 
-    def summarise(self, stored: StoredRows) -> ClassState:
+    def summarise(
+        self,
+        stored: StoredRows,
+    ) -> ClassState:
         """The state of the class, fitted from its rows."""
         rows, weight = self._weighted(stored)
         weights = None if weight is None else [weight]
@@ -51,18 +54,28 @@ class ClassFit(NamedTuple):
         (state,) = self.method.summarise([rows], self.seed, labels, weights)
         return state
 
-    def extend(self, state: ClassState, stored: StoredRows) -> ClassState:
+    def extend(
+        self,
+        state: ClassState,
+        stored: StoredRows,
+    ) -> ClassState:
         """The state after more rows."""
         rows, weight = self._weighted(stored)
         return self.method.extend(state, rows, self.seed, self.label, weight)
 
-    def merge(self, states: Sequence[ClassState]) -> ClassState:
+    def merge(
+        self,
+        states: Sequence[ClassState],
+    ) -> ClassState:
         """The state of the rows of several states."""
         if len(states) == 1:
             return states[0]
         return self.method.merge(states, self.seed, self.label)
 
-    def merges_exactly(self, states: Sequence[ClassState]) -> bool:
+    def merges_exactly(
+        self,
+        states: Sequence[ClassState],
+    ) -> bool:
         """Whether `merge` returns the state of one fit, up to rounding."""
         if len(states) == 1:
             return True
@@ -70,7 +83,10 @@ class ClassFit(NamedTuple):
         rng = class_rng(self.seed, self.label)
         return self.method.generator.merges_exactly(summaries, rng)
 
-    def _weighted(self, stored: StoredRows) -> tuple[Array, Array | None]:
+    def _weighted(
+        self,
+        stored: StoredRows,
+    ) -> tuple[Array, Array | None]:
         """The rows and their weights.
 
         For a generator without weights, which are then numbers of copies, each row is
@@ -102,7 +118,10 @@ class Merged(NamedTuple):
     conflicts: int = 0  # rows that another class has in an earlier head
     lost_calibration: bool = False  # some heads were calibrated, and this one is not
 
-    def notices(self, plural: str) -> list[str]:
+    def notices(
+        self,
+        plural: str,
+    ) -> list[str]:
         """Sentences for the user; `plural` names the inputs."""
         sentences = []
         if self.copies:
@@ -135,7 +154,10 @@ def default_names(count: int) -> list[str]:
     return ["this model", *(f"model {i}" for i in numbers)]
 
 
-def merge_heads(heads: Sequence["Head"], names: Names) -> Merged:
+def merge_heads(
+    heads: Sequence["Head"],
+    names: Names,
+) -> Merged:
     """The head of all rows of several heads with equal settings."""
     _check_settings(heads, names)
     _check_copies(heads, names)
@@ -178,7 +200,10 @@ def merge_heads(heads: Sequence["Head"], names: Names) -> Merged:
     )
 
 
-def check_types(heads: Sequence["Decider"], names: Names) -> None:
+def check_types(
+    heads: Sequence["Decider"],
+    names: Names,
+) -> None:
     """Refuse heads of different types: a class cannot also be a tag, and the classes of
     a network's own head do not mix with others.
     """
@@ -198,7 +223,10 @@ def check_types(heads: Sequence["Decider"], names: Names) -> None:
             )
 
 
-def _check_settings(heads: Sequence["Head"], names: Names) -> None:
+def _check_settings(
+    heads: Sequence["Head"],
+    names: Names,
+) -> None:
     """Refuse heads that were not fitted with equal settings."""
     expected = _settings(heads[0])
     for head, name in zip(heads, names):
@@ -224,7 +252,10 @@ def _settings(head: "Head") -> dict[str, object]:
     }
 
 
-def _check_copies(heads: Sequence["Head"], names: Names) -> None:
+def _check_copies(
+    heads: Sequence["Head"],
+    names: Names,
+) -> None:
     """Refuse a head that is given twice: all its rows would count twice."""
     name_of: dict[str, str] = {}
     for head, name in zip(heads, names):
@@ -268,7 +299,10 @@ def _tree_of(heads: Sequence["Head"]) -> bool | None:
     return answers.pop() if len(answers) == 1 else False
 
 
-def _merged_state(fit: ClassFit, parts: Sequence[ClassPart]) -> tuple[ClassState, bool]:
+def _merged_state(
+    fit: ClassFit,
+    parts: Sequence[ClassPart],
+) -> tuple[ClassState, bool]:
     """The state of a class that several heads have, and whether it is that of one fit,
     up to rounding.
     """
@@ -289,7 +323,10 @@ def _merged_state(fit: ClassFit, parts: Sequence[ClassPart]) -> tuple[ClassState
     return fit.extend(state, added), is_exact
 
 
-def stored_rows(head: "Head", label: Any) -> StoredRows | None:
+def stored_rows(
+    head: "Head",
+    label: Any,
+) -> StoredRows | None:
     """All rows of a class; None if the head does not hold all of them."""
     return None if head.folds is None else head.folds.rows_of(label)
 

@@ -19,6 +19,7 @@ from imprint.core.files.atomic import exclusive
 from imprint.core.labels import listed
 from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
+from imprint.estimator.base import row_labels
 from imprint.head import Decider, Head
 from imprint.head.merging import Merged, default_names
 from imprint.imprinter.embedder import (
@@ -77,6 +78,8 @@ class Imprinter(Predictor):
         Parameters of `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`,
         `norm_inf` and `aggregator` replace parts of the recipe. `calibrate` [default:
         True] calibrates probabilities and estimates `expected_accuracy_` and `known`.
+        `keep_rows` [default: False] stores the embeddings and names of all training
+        inputs, so that each can be forgotten.
         `random_state` [default: 0] is an int; the same data and seed give the same
         model.
 
@@ -104,8 +107,10 @@ class Imprinter(Predictor):
         **parts: Any,
     ):
         calibrate, seed = parts.pop("calibrate", True), parts.pop("random_state", 0)
+        keep_rows = parts.pop("keep_rows", False)
         typed: list[tuple[str, Any, Any, str]] = [
             ("calibrate", calibrate, bool, "True or False"),
+            ("keep_rows", keep_rows, bool, "True or False"),
             ("tree", tree, bool | None, "True, False or None"),
             ("cache", cache, bool | str | os.PathLike, "True, False or a folder"),
         ]
@@ -134,6 +139,7 @@ class Imprinter(Predictor):
         self._method_chosen = recipe is not None or bool(parts)
         self._seed = check_int("Imprinter", "random_state", seed, minimum=0)
         self._calibrate = calibrate
+        self._keep_rows = keep_rows
         self._names = ClassNames.of(names)
         self.embedder = BackboneEmbedder(backbone, cache, device, threads)
         self._tree = self.embedder.tree = tree
@@ -239,7 +245,7 @@ class Imprinter(Predictor):
         # labels that are names of folders hold a slash only where folders are nested
         is_tree = True if self._tree is None and rows.folders else self._tree
         empty = Head(method, self._seed, rows.X.dtype, tree_of_labels=is_tree)
-        head: Decider = new_head(empty, rows.tags, calibrate)
+        head: Decider = new_head(empty, rows.tags, calibrate, self._keep_rows)
         if self._strategy is not None:
             classes = PretrainedClasses.of(backbones.head(str(self.embedder.spec)))
             head = PretrainedHead(self._strategy, classes, head.imprinted)
@@ -274,6 +280,18 @@ class Imprinter(Predictor):
         """
         _ = self.state  # raises if the model is not fitted
         compare_and_set(self, "_state", lambda state: state.without(plain(label)))
+        return self
+
+    def forget_rows(self, items: Any, y: Any = None) -> Self:
+        """Remove single training inputs, as if the model had never seen them.
+
+        `items` are inputs as `predict` takes them, `y` their class or classes; by
+        default, they are removed from every class. See `ImprintClassifier.forget_rows`.
+        """
+        _ = self.state  # raises if the model is not fitted
+        rows = self._rows(items)
+        labels = None if y is None else row_labels("forget_rows(items)", y, len(rows))
+        compare_and_set(self, "_state", lambda state: state.without_rows(rows, labels))
         return self
 
     def split(self, classes: Iterable[Any]) -> Self:
@@ -390,6 +408,7 @@ class Imprinter(Predictor):
         self._strategy = (
             state.head.strategy if isinstance(state.head, PretrainedHead) else None
         )
+        self._keep_rows = head.folds is not None and head.folds.keep_rows
         self._method_chosen = state.head.tags  # it is one for tags
         self._tree = head.tree_of_labels
         self.embedder.tree = False if head.tree_of_labels is False else None

@@ -29,6 +29,7 @@ from imprint.head.decider import merge
 from imprint.head.merging import Merged
 from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
 from imprint.imprinter.items import Embedded
+from imprint.kernels.matching import matching_rows
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
 from imprint.modalities.embedding import check_width
@@ -74,6 +75,11 @@ class Exemplars(NamedTuple):
     names: tuple[str, ...]
     X: Array  # (e, d)
     nearest: Array  # (p_c,) index into names
+
+    def only(self, chosen: Array) -> "Exemplars":
+        """Some of the inputs, whose nearest proxies are not known yet."""
+        names = [name for name, is_chosen in zip(self.names, chosen) if is_chosen]
+        return Exemplars(tuple(names), self.X[chosen], np.empty(0, dtype=np.intp))
 
 
 ExemplarsByClass = dict[Any, Exemplars]
@@ -145,6 +151,28 @@ class ImprinterState(NamedTuple):
         return self._with_label_sets(
             head, lambda label_set: without_label(label_set, label)
         )
+
+    def without_rows(self, X: Array, labels: Sequence[Any] | None) -> Self:
+        """The state without some training inputs, perhaps only in their classes."""
+        if self.class_weight is not None:
+            raise ParameterError(
+                "forget_rows: the model was fitted with class_weight; fit it again."
+            )
+        imprinted = self.head.imprinted
+        rows = X.astype(imprinted.dtype, copy=False)
+        head = self.head.forget_rows(rows, labels)
+        before = dict(zip(imprinted.labels, imprinted.states))
+        after = dict(zip(head.imprinted.labels, head.imprinted.states))
+        unchanged: ExemplarsByClass = {}
+        changed: dict[Any, list[Exemplars]] = {}
+        for label, exemplars in self.exemplars.items():
+            if after.get(label) is before[label]:
+                unchanged[label] = exemplars
+                continue
+            gone = matching_rows(exemplars.X.astype(imprinted.dtype), rows).stored
+            if not gone.all():
+                changed[label] = [exemplars.only(~gone)]
+        return self._with_classes_of(head, unchanged, changed)
 
     def split(self, labels: Sequence[Any]) -> Self:
         """The state with only some classes; see `Decider.split`."""
@@ -483,6 +511,10 @@ def choose_exemplars(
                     for i in starts
                 ]
             )
+            if head.folds is not None and head.folds.keep_rows:
+                # any of them may be the nearest after another one is forgotten
+                chosen[label] = Exemplars(tuple(names), X, closest)
+                continue
             used, nearest_used = np.unique(closest, return_inverse=True)
             chosen[label] = Exemplars(
                 tuple(names[i] for i in used), X[used], nearest_used

@@ -61,6 +61,15 @@ def merge_moments(parts: Sequence[State]) -> State:
     return {"gram": np.sum(grams, axis=0)}
 
 
+def remove_moments(state: State, X: Array) -> State:
+    """The moments without some rows."""
+    if "gram" in state:
+        return {"gram": state["gram"] - pack(gram(X))}
+    removed = {row.tobytes() for row in X}
+    rest = [i for i, row in enumerate(state["data"]) if row.tobytes() not in removed]
+    return {"data": state["data"][rest]}
+
+
 def total_gram(states: Sequence[State]) -> Array:
     """The sum over classes, in the order given.  # (d, d) float64"""
     parts = (gram(s["data"]) if "data" in s else unpack(s["gram"]) for s in states)

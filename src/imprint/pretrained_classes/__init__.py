@@ -125,6 +125,12 @@ class PretrainedHead(Decider):
             return replace(self, pretrained=self.pretrained.without({label}))
         return replace(self, imprinted=self.imprinted.forget(label))
 
+    def forget_rows(
+        self, X: Array, labels: Sequence[Any] | None = None
+    ) -> "PretrainedHead":
+        """This head without some rows of new classes."""
+        return replace(self, imprinted=self.imprinted.forget_rows(X, labels))
+
     def only(self, labels: set[Any]) -> "PretrainedHead":
         pretrained = self.pretrained.without({*self.pretrained.labels} - labels)
         new = labels.intersection(self.imprinted.labels)

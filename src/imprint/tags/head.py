@@ -90,6 +90,16 @@ class TagHead(Decider):
             )
         return TagHead(with_label_sets(self.imprinted, label_sets), labels)
 
+    def forget_rows(self, X: Array, labels: Sequence[Any] | None = None) -> "TagHead":
+        """This head without some rows, and without labels that no other row has."""
+        if labels is not None:
+            raise ParameterError("forget_rows: tags take no y; give the rows alone.")
+        sets = self.imprinted.forget_rows(X)
+        before = indicator(self.imprinted.labels, self.labels).sum(axis=0)
+        after = indicator(sets.labels, self.labels).sum(axis=0)
+        rest = np.flatnonzero((after > 0) | (before == 0)).tolist()
+        return TagHead(sets, tuple(self.labels[i] for i in rest))
+
     def only(self, labels: set[Any]) -> "TagHead":
         head = self
         for label in self.labels:
@@ -173,14 +183,30 @@ class TagHead(Decider):
 
 
 def new_head(
-    empty: Head, labels: tuple[Any, ...] | None, calibrate: bool
+    empty: Head,
+    labels: tuple[Any, ...] | None,
+    calibrate: bool,
+    keep_rows: bool = False,
 ) -> Head | TagHead:
     """The head that learns the rows of a model; with `labels`, a head of tags, which is
     always calibrated.
+
+    With `keep_rows`, cross-validation holds all rows of every class.
     """
     if labels is not None:
+        if keep_rows:
+            raise ParameterError(
+                "keep_rows: a model of tags has no such option; with generator='all' it"
+                " keeps all rows."
+            )
         return TagHead(empty, labels)
-    return replace(empty, folds=CrossValidation(empty)) if calibrate else empty
+    if not calibrate:
+        if keep_rows:
+            raise ParameterError(
+                "keep_rows: cross-validation holds the rows; it needs calibrate=True."
+            )
+        return empty
+    return replace(empty, folds=CrossValidation(empty, keep_rows=keep_rows))
 
 
 def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:

@@ -125,3 +125,38 @@ def test_labels_that_are_numbers_are_renamed_to_numbers(imprint, tmp_path):
     imprint("rename", "rows.imprint", "1", "one").refused("are numbers")
     assert imprint("rename", "rows.imprint", "1", "7").code == 0
     assert Imprinter.load("rows.imprint").classes_.tolist() == [0, 7]
+
+
+def test_inputs_are_forgotten(imprint, photos, tmp_path):
+    """The file is that of a model that never saw the image."""
+    fit = ("fit", photos, "-b", "raw", "--keep-rows")
+    imprint(*fit, "-o", "m.imprint")
+    done = imprint("forget", "m.imprint", "--input", photos / "dark" / "1.png")
+    assert done.code == 0
+    assert done.err.startswith("Forgot 1 picture.\n")
+    imprint("forget", "m.imprint", "--input", photos / "dark" / "1.png").refused(
+        "not training rows of the model", "nothing was forgotten"
+    )
+    imprint(
+        "forget", "m.imprint", "light", "--input", photos / "dark" / "2.png"
+    ).refused("not training rows of the class 'light'")
+    imprint("forget", "m.imprint", "--input", photos / "dark" / "none.png").refused(
+        "none.png"
+    )
+    imprint("forget", "m.imprint").refused("name a class, or inputs")
+    (photos / "dark" / "1.png").unlink()
+    imprint(*fit, "-o", "n.imprint")
+    forgotten, never = (tmp_path / f"{name}.imprint" for name in "mn")
+    assert forgotten.read_bytes() == never.read_bytes()
+
+
+def test_inputs_of_large_classes_need_kept_rows(imprint, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    np.savez("rows.npz", X=rng.normal(size=(300, 4)).astype("float32"), y=y)
+    np.savez("one.npz", X=np.load("rows.npz")["X"][:1])
+    assert (
+        imprint("fit", "rows.npz", "-o", "m.imprint", "--generator", "kmeans(k=5)").code
+        == 0
+    )
+    imprint("forget", "m.imprint", "--input", "one.npz").refused("--keep-rows")

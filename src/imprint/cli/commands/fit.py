@@ -74,6 +74,14 @@ def command(
     calibrate: bool = Option(
         True, help="Calibrate probabilities, and estimate accuracy and `known`."
     ),
+    keep_rows: bool = Option(
+        False,
+        "--keep-rows",
+        help=(
+            "Store the embeddings and names of all training inputs, so that each of"
+            " them can be forgotten. [default: up to 100 embeddings per class]"
+        ),
+    ),
     keep_head: bool = Option(
         False,
         "--keep-head",
@@ -122,6 +130,7 @@ def command(
             chosen[part] = str(family.changed(method[part], {parameter: value}))
     chosen |= {
         "calibrate": calibrate,
+        "keep_rows": keep_rows,
         "random_state": seed,
         "keep_head": str(keep_by) if keep_by else keep_head,
     }
