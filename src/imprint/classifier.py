@@ -69,10 +69,12 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     aggregator : str or component
         How proxies classify: `kernel` (kernel ridge regression on the proxies), `max`
         or `nearest(m=5)`.
-    blocks : sequence of int or None
+    blocks : sequence of int, dict or None
         The widths of the blocks of an embedding, such as `(1280, 448, 768)` for three
-        layers side by side. Each block is normalised by itself, and `kernel` chooses
-        their weights. None: the embedding is one whole.
+        layers side by side; or a dict from the name of each block to the names of its
+        columns in a data frame, or to the text with which these begin. Each block is
+        normalised by itself, and `kernel` chooses their weights. None: the
+        embedding is one whole.
     calibrate : bool
         Whether to calibrate the model by five-fold cross-validation:
         `expected_accuracy_`, calibrated probabilities, and `known`. The model then

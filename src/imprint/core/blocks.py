@@ -2,8 +2,8 @@
 or networks.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, zip_longest
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -42,6 +42,49 @@ def read_blocks(blocks: Any) -> tuple[int, ...]:
         rule = f"blocks must be 1 to {MAX_BLOCKS} positive numbers of columns"
         raise ParameterError(f"blocks={blocks!r}: {rule}.")
     return widths if len(widths) > 1 else ()
+
+
+def read_groups(groups: Mapping[str, Any], names: Sequence[str]) -> tuple[int, ...]:
+    """The widths of blocks that are named groups of the columns of a table.
+
+    Parameters
+    ----------
+    groups : dict
+        The names of the columns of each block, or the text with which they begin.
+    names : sequence of str
+        The columns of the table, which must be those of the groups, in this order.
+
+    Returns
+    -------
+    tuple of int
+        The number of columns of each block.
+
+    Raises
+    ------
+    ParameterError
+        If the groups do not list each column once and in order.
+
+    >>> read_groups({"last": "last_", "b10": ["a", "b"]}, ["last_0", "a", "b"])
+    (1, 2)
+    """
+    listed: list[str] = []
+    widths = []
+    for group, members in groups.items():
+        columns = members
+        if isinstance(members, str):
+            columns = [name for name in names if name.startswith(members)]
+        if not columns:
+            raise ParameterError(f"blocks: the block {group!r} has no columns.")
+        listed += map(str, columns)
+        widths.append(len(columns))
+    for position, (expected, name) in enumerate(zip_longest(listed, names), start=1):
+        if expected != name:
+            raise ParameterError(
+                "blocks: the columns of blocks must be those of the table, in its"
+                f" order; column {position} of the table is {name!r}, and of the blocks"
+                f" {expected!r}."
+            )
+    return read_blocks(widths)
 
 
 def _as_width(value: object) -> int:

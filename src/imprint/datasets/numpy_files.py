@@ -5,8 +5,9 @@ A pack has the arrays of a training and a test split, or of one of them. Picture
 `train_images` and `train_labels`. Embeddings are `train`, `train_labels` and perhaps
 `train_names`, as `imprint embed` writes them, or `X` (`embeddings`, `features`,
 `X_train`) and `y` (`labels`, `y_train`). Rows of unsigned bytes have a `scale` and
-perhaps an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the
-names of its columns in `label_names`.
+perhaps an `offset`. If embeddings consist of several blocks, `blocks` holds the
+widths of these and `block_names` what they are called. Tags are an indicator matrix of
+labels, (rows, labels), with the names of its columns in `label_names`.
 """
 
 import math
@@ -20,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from imprint.core.arrays import Array
+from imprint.core.blocks import read_blocks
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.files.unpacking import check_unpacked, unpacked_limit
 from imprint.core.label_sets import read_tags
@@ -50,6 +52,7 @@ LABEL_ARRAYS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
 LABEL_NAMES = "label_names"
 FACTORS = ("scale", "offset")
+BLOCKS, BLOCK_NAMES = "blocks", "block_names"
 MAGIC_PREFIX = b"\x93NUMPY"  # of an array in a `.npy` file
 # bytes at the end of a .zip file that include the number of its entries
 END_RECORD_BYTES = 65_557
@@ -90,7 +93,7 @@ def _read_npy(path: Path, *, mapped: bool = False) -> Array:
     return array if mapped else np.array(array)
 
 
-def _checked(where: str, convert: Callable[..., Array], *values: Any) -> Array:
+def _checked(where: str, convert: Callable[..., Any], *values: Any) -> Any:
     """The converted embeddings or labels; an error begins with `where`, the file and
     perhaps the array in it.
     """
@@ -160,6 +163,7 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
         optional = (
             names_key,
             *FACTORS,
+            BLOCKS,
             *((label_key, LABEL_NAMES) if labelled else ()),
         )
         arrays = {
@@ -172,8 +176,10 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
     is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith(
         "_images"
     )
+    blocks: tuple[int, ...] = ()
     if not is_picture:
         inputs = to_embeddings(where, inputs, arrays)
+        blocks = to_blocks(path, arrays, inputs.shape[1])
     elif (
         inputs.dtype != np.uint8
         or inputs.ndim not in (3, 4)
@@ -205,7 +211,26 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
         origin=path.name,
         parts=parts,
         tags=tags,
+        blocks=blocks,
     )
+
+
+def to_blocks(path: Path, arrays: Mapping[str, Array], width: int) -> tuple[int, ...]:
+    """The widths of the blocks that a pack states; empty if it states none."""
+    if BLOCKS not in arrays:
+        return ()
+    stated = arrays[BLOCKS]
+    is_list = stated.ndim == 1 and stated.dtype.kind in "iu"
+    widths = _checked(
+        f"{path}: {BLOCKS}", read_blocks, stated.tolist() if is_list else 0
+    )
+    total = int(stated.sum())
+    if total != width:
+        raise FileError(
+            f"{path}: the blocks have {total:,} columns together, and the rows"
+            f" have {width:,}."
+        )
+    return widths
 
 
 def _array_name(names: Sequence[str], patterns: Sequence[str], split: str) -> str:

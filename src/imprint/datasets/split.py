@@ -74,6 +74,7 @@ class Split:
     folders: bool = False  # whether the labels are names of folders
     # sentences about inputs that were left out or truncated
     omissions: tuple[str, ...] = ()
+    blocks: tuple[int, ...] = ()  # the widths of the blocks of embeddings, if several
 
     def __post_init__(self) -> None:
         sizes = {len(self.inputs), len(self.names)} | (

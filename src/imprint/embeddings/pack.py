@@ -3,13 +3,15 @@ or as bytes.
 
 A pack holds `train`, `train_labels`, `test`, `test_labels`. If the rows are unsigned
 bytes, it also holds `scale`, and perhaps `offset`, each one number or one per column:
-the embedding is `rows * scale + offset`.
+the embedding is `rows * scale + offset`. `blocks` holds the widths of the blocks of the
+embeddings, if there are several, and `block_names` what they are called.
 """
 
 import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +23,15 @@ from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, read_checked, write_checked
 from imprint.datasets import SPLITS
-from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels
+from imprint.datasets.numpy_files import (
+    BLOCK_NAMES,
+    BLOCKS,
+    FACTORS,
+    open_pack,
+    to_blocks,
+    to_embeddings,
+    to_labels,
+)
 from imprint.embeddings.store import write_array
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
@@ -40,6 +50,7 @@ class Pack(NamedTuple):
     X_test: Array  # (m, d)
     y_test: Array  # (m,)
     fingerprint: str
+    blocks: tuple[int, ...] = ()  # the widths of blocks; () for a single one
 
 
 def read_pack(path: str | os.PathLike[str]) -> Pack:
@@ -47,7 +58,7 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     with open_pack(Path(path)) as pack:
         stored = {
             name: np.asarray(pack[name])
-            for name in (*ARRAYS, *FACTORS)
+            for name in (*ARRAYS, *FACTORS, BLOCKS)
             if name in pack.files
         }
     return _to_pack(Path(path), stored)
@@ -72,7 +83,9 @@ def _to_pack(path: Path, stored: dict[str, Array]) -> Pack:
     fingerprint = digest(
         part for name in sorted(stored) for part in (name, stored[name])
     )
-    return Pack(X, stored["train_labels"], X_test, stored["test_labels"], fingerprint)
+    blocks = to_blocks(path, stored, X.shape[1])
+    labels = stored["train_labels"], stored["test_labels"]
+    return Pack(X, labels[0], X_test, labels[1], fingerprint, blocks)
 
 
 def write_pack(
@@ -83,15 +96,19 @@ def write_pack(
     y_test: Array,
     *,
     as_bytes: bool = False,
+    blocks: Mapping[str, int] | None = None,
 ) -> None:
     """Write a pack as float32, or `as_bytes`: smaller, with a maximum error of half of
     a column's `scale`.
+
+    `blocks` are the widths of the blocks of the embeddings, by name.
     """
     rows = {
         "train": np.asarray(X).astype("<f4"),
         "test": np.asarray(X_test).astype("<f4"),
     }
     stored = rows | {"train_labels": np.asarray(y), "test_labels": np.asarray(y_test)}
+    stored |= block_arrays(blocks or {})
     try:
         _to_pack(Path(path), stored)
     except FileError as e:
@@ -100,6 +117,16 @@ def write_pack(
         stored |= _as_bytes(stored["train"], stored["test"])
     with atomic_write(path) as f:
         np.savez_compressed(f, allow_pickle=False, **stored)
+
+
+def block_arrays(blocks: Mapping[str, int]) -> dict[str, Array]:
+    """The arrays of a pack that state blocks; none if there are none."""
+    if not blocks:
+        return {}
+    return {
+        BLOCKS: np.array(list(blocks.values()), np.int64),
+        BLOCK_NAMES: np.array(list(blocks)),
+    }
 
 
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
@@ -130,7 +157,7 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
                 " full or damaged?"
             )
     X, y, X_test, y_test = (np.load(folder / name, mmap_mode="r") for name in UNPACKED)
-    return Pack(X, y, X_test, y_test, fingerprint)
+    return Pack(X, y, X_test, y_test, fingerprint, _stated_blocks(folder))
 
 
 def _digest(path: Path) -> str:
@@ -161,6 +188,11 @@ def _verified(folder: Path) -> str | None:
     return str(note["fingerprint"]) if intact else None
 
 
+def _stated_blocks(folder: Path) -> tuple[int, ...]:
+    note = read_checked(folder / NOTE, {"fingerprint": str, "files": dict})
+    return tuple(note.get(BLOCKS, []))
+
+
 def _unpack(path: Path, folder: Path) -> None:
     """Create the folder of plain arrays in one step; if two processes try, either
     result is correct.
@@ -178,7 +210,12 @@ def _unpack(path: Path, folder: Path) -> None:
                 write_array(Path(temporary, name), array)
             files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
             write_checked(
-                Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files}
+                Path(temporary, NOTE),
+                {
+                    "fingerprint": pack.fingerprint,
+                    "files": files,
+                    BLOCKS: list(pack.blocks),
+                },
             )
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first

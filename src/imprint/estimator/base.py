@@ -2,7 +2,7 @@
 checks of inputs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple, Self
@@ -29,6 +29,7 @@ from imprint.core.arrays import (
     rows_at,
     to_numpy,
 )
+from imprint.core.blocks import read_groups
 from imprint.core.component import PARTS
 from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
@@ -205,9 +206,23 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                 return parameters
         return f"{parameters}, fitted as {self._learnt.head.imprinted.method}"
 
-    def _method(self) -> Method:
+    def _method(self, columns: Columns | None = None) -> Method:
         parts = {part: getattr(self, part) for part in PARTS}
-        return Method.of(**parts, blocks=self.blocks)
+        return Method.of(**parts, blocks=self._block_widths(columns))
+
+    def _block_widths(self, columns: Columns | None) -> Any:
+        """The parameter `blocks` with named groups of columns as widths."""
+        if not isinstance(self.blocks, Mapping):
+            return self.blocks
+        if columns is None and self.__sklearn_is_fitted__():
+            columns = self._learnt.columns
+        names = getattr(columns, "feature_names_in_", None)
+        if names is None:
+            raise ParameterError(
+                "ImprintClassifier(blocks={...}): blocks by name need a table whose"
+                " columns have names, such as a data frame."
+            )
+        return read_groups(self.blocks, names.tolist())
 
     def _learn(
         self,
@@ -259,7 +274,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                         f"ImprintClassifier({name}={value!r}): {rule}."
                     )
             empty = Head(
-                self._method(),
+                self._method(columns),
                 read_seed(self.random_state),
                 dtype_name(rows),
                 tree_of_labels=True if self.tree else None,

@@ -302,7 +302,8 @@ class BackboneEmbedder:
         y = split.labels if len(split.labels) else None
         tags = split.classes if split.tags else None
         if not split.kind.needs_backbone:
-            return Embedded(matrix(split.inputs), split.names, (), y, tags=tags)
+            X = matrix(split.inputs)
+            return Embedded(X, split.names, (), y, tags=tags, blocks=split.blocks)
         is_python = isinstance(split.inputs, PythonInputs)
         if (
             split.kind.typed

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.arrays import Array
+from imprint.core.blocks import read_blocks
 from imprint.core.errors import (
     ParameterError,
     UnreadableInput,
@@ -134,19 +135,20 @@ def split_of_values(
     """Python values, and perhaps their labels, as a split; without a `kind`, the values
     determine the modality.
     """
+    blocks: tuple[int, ...] = ()
     if (
         isinstance(values, Mapping)
         or hasattr(values, "column_names")
         or hasattr(values, "columns")
     ):
-        values, labels, kind = _table_inputs(values, labels, kind)
+        values, labels, kind, blocks = _table_inputs(values, labels, kind)
     values = _column(values)
     kind = kind or _infer_modality(values)
     items = kind.listed(values)
     names = [kind.name_of(value, i) for i, value in enumerate(items)]
     inputs = items if not kind.needs_backbone else PythonInputs(kind, items)
     if labels is None:
-        return Split(inputs, NO_LABELS, names, (), kind.name)
+        return Split(inputs, NO_LABELS, names, (), kind.name, blocks=blocks)
     tagged = read_tags(_column(labels))
     y = plain_labels(_column(labels) if tagged is None else tagged.sets)
     if len(y) != len(items):
@@ -161,6 +163,7 @@ def split_of_values(
         tagged.labels if tagged else classes_of(y),
         kind.name,
         tags=tagged is not None,
+        blocks=blocks,
     )
 
 
@@ -190,9 +193,11 @@ def _infer_modality(values: Any) -> Modality:
 
 def _table_inputs(
     table: Any, labels: Any, kind: Modality | None
-) -> tuple[Any, Any, Modality]:
-    """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face
-    data set or a dict of columns.
+) -> tuple[Any, Any, Modality, tuple[int, ...]]:
+    """The inputs, labels, modality and widths of blocks of a data frame, an Arrow
+    table, a Hugging Face data set or a dict of columns.
+
+    Several columns whose cells are embeddings are blocks.
     """
     names = list(
         table
@@ -206,7 +211,7 @@ def _table_inputs(
     column = find_column(list(INPUT_COLUMNS), names)
     if column is not None:
         kind = kind or modality(INPUT_COLUMNS[normalised(column)])
-        return table[column], labels, kind
+        return table[column], labels, kind, ()
     numbers = [name for name in names if normalised(name) not in NAME_COLUMNS]
     columns = [np.asarray(_column(table[name])) for name in numbers]
     has_numbers = bool(columns) and all(c.dtype.kind in "fiu" for c in columns)
@@ -214,7 +219,8 @@ def _table_inputs(
     if column is not None:
         paths = _paths_in_column(table[column], kind, has_numbers)
         if paths is not None:
-            return paths, labels, kind or of_file(paths[0]) or modality("image")
+            kind = kind or of_file(paths[0]) or modality("image")
+            return paths, labels, kind, ()
     if not has_numbers:
         expected = ", ".join(INPUT_COLUMNS)
         present = ", ".join(map(str, names))
@@ -222,8 +228,12 @@ def _table_inputs(
             f"The table has neither a column {expected} nor only numbers; it has:"
             f" {present}."
         )
+    if all(column.ndim == 2 for column in columns):
+        X = np.concatenate(columns, axis=1)
+        widths = read_blocks([column.shape[1] for column in columns])
+        return matrix(X), labels, modality("embedding"), widths
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
-    return matrix(X), labels, modality("embedding")
+    return matrix(X), labels, modality("embedding"), ()
 
 
 def _paths_in_column(

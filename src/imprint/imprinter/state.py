@@ -46,6 +46,15 @@ of the head.
 """
 
 
+def check_blocks(blocks: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Refuse data that state other blocks than the model's."""
+    if blocks and expected and blocks != expected:
+        raise ParameterError(
+            f"The embeddings have blocks of {', '.join(map(str, blocks))} columns, and"
+            f" the model was fitted on blocks of {', '.join(map(str, expected))}."
+        )
+
+
 class Guess(NamedTuple):
     """A class and its probability."""
 
@@ -112,6 +121,7 @@ class ImprinterState(NamedTuple):
             )
         if len(imprinted):
             check_width(rows.X, imprinted.width)
+            check_blocks(rows.blocks, imprinted.method.blocks)
             check_kinds("add(data): the data have", rows.labels, head.labels)
         if rows.tags is None and head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))

@@ -324,8 +324,8 @@ WRONG = [
     ),
     (
         "a.jsonl",
-        as_json({"e": [1], "f": [1], "label": 1}),
-        r"has several columns of lists: 'e', 'f'",
+        as_json({"e": [1], "f": [1], "g": 1, "label": 1}),
+        r"has several columns of lists, 'e', 'f', and 'g'; keep",
     ),
     (
         "a.jsonl",

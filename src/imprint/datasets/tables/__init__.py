@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.blocks import read_blocks
 from imprint.core.errors import FileError, first_names, reporting_damage
 from imprint.core.label_sets import SEPARATOR, from_lists
 from imprint.datasets.files import UNREADABLE, FileInputs
@@ -26,7 +27,7 @@ from imprint.datasets.tables.formats import (
     check_encoding,
     not_decodable,
 )
-from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
+from imprint.datasets.tables.layout import TableLayout, choose_layout, to_blocks
 from imprint.datasets.tables.values import (
     INTEGER,
     cell_error,
@@ -114,7 +115,7 @@ def load_table(
     # Arrow converts a text that is stored once to a new object in every batch
     equal_texts: dict[str, str] = {}
     numbers = array("f")  # grows in place, so that there is one copy of the embeddings
-    width: int | None = None
+    widths: list[int | None] = [None] * len(layout.inputs)
     for batch in read_batches(path, layout.columns, encoding):
         part_of_row = (
             ["train"] * len(batch.rows)
@@ -138,8 +139,9 @@ def load_table(
             for text in _texts(path, batch, layout.inputs[0]):
                 texts.append(equal_texts.setdefault(text, text))
         else:
-            X = to_matrix(path, batch, layout, width)
-            width = X.shape[1]
+            blocks = to_blocks(path, batch, layout, widths)
+            widths = [block.shape[1] for block in blocks]
+            X = np.concatenate(blocks, axis=1) if len(blocks) > 1 else blocks[0]
             numbers.frombytes(np.ascontiguousarray(X).data.cast("B"))
     if not rows and unlabelled:
         raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
@@ -170,6 +172,7 @@ def load_table(
             if unlabelled
             else ()
         ),
+        blocks=read_blocks(widths) if layout.kind == "list" else (),
     )
     # such as ["joy", "love"]
     has_lists = len(y) > 0 and all(

@@ -6,7 +6,7 @@ convert are therefore converted cell by cell.
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -36,8 +36,8 @@ InputKind: TypeAlias = Literal["text", "numbers", "list"]
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Which columns hold what. `inputs` is one column of texts or of lists, or the
-    columns of numbers in order.
+    """Which columns hold what. `inputs` is one column of texts, columns of lists, which
+    are blocks of embeddings, or the columns of numbers in order.
     """
 
     kind: InputKind
@@ -103,10 +103,11 @@ def _number_columns(
         for column, value in values.items()
         if isinstance(value, list) or str(value).lstrip()[:1] == "["
     ]
-    if len(lists) > 1:
+    if len(lists) > 1 and len(lists) < len(values):
+        others = [column for column in values if column not in lists]
         raise FileError(
-            f"{path} has several columns of lists: {quote_names(lists)}; keep the one"
-            " with the embeddings."
+            f"{path} has several columns of lists, {quote_names(lists)}, and"
+            f" {quote_names(others)}; keep those with the embeddings."
         )
     if lists:
         return "list", tuple(lists)
@@ -140,12 +141,26 @@ def _no_column(
     )
 
 
-def to_matrix(
+def to_blocks(
+    path: Path, batch: TableBatch, layout: TableLayout, widths: Sequence[int | None]
+) -> list[Array]:
+    """The embeddings of a batch, (rows, width) for each block; `widths` are those of
+    the batches before.
+
+    Columns of numbers are one block, and each column of lists is one.
+    """
+    if layout.kind == "numbers":
+        return [_to_matrix(path, batch, layout, widths[0])]
+    blocks = []
+    for column, width in zip(layout.inputs, widths):
+        single = replace(layout, inputs=(column,))
+        blocks.append(_to_matrix(path, batch, single, width))
+    return blocks
+
+
+def _to_matrix(
     path: Path, batch: TableBatch, layout: TableLayout, width: int | None
 ) -> Array:
-    """The embeddings of a batch, (rows, width); `width` is that of the batches
-    before.
-    """
     if layout.kind == "numbers":
         # in JSON Lines, each row names its columns
         for column in sorted(batch.columns.keys() - layout.all_columns):
