@@ -27,7 +27,7 @@ from imprint.kernels.rows import (
     column_means,
     squared_distances,
     squared_norms,
-    unit_rows,
+    unit_blocks,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,12 @@ class Suggestions(np.ndarray):
 
 
 def suggest(
-    X_pool: Any, n: int = 10, *, head: Decider | None = None, random_state: int = 0
+    X_pool: Any,
+    n: int = 10,
+    *,
+    head: Decider | None = None,
+    random_state: int = 0,
+    blocks: Sequence[int] = (),
 ) -> Suggestions:
     """The n rows of an unlabelled pool that are most useful to label next, best first.
 
@@ -87,13 +92,16 @@ def suggest(
 
     A pool of more than 5,000 rows is represented by a random sample of 5,000, and the
     rows are chosen from a random sample of 20,000: time and memory do not grow further.
-    `random_state` is the seed of these samples.
+    `random_state` is the seed of these samples. `blocks` are the widths of the blocks
+    of embeddings of several layers; by default, those of the head.
 
     >>> rows = suggest(np.array([[1, 0], [0.99, 0.01], [0, 1], [-1, 0.1]]), n=2)
     >>> rows.tolist(), rows.reasons
     ([1, 3], ('far from what is known', 'far from what is known'))
     """
-    return PreparedPool(X_pool, random_state).suggest(n, head)
+    if head is not None and not blocks:
+        blocks = head.imprinted.method.blocks
+    return PreparedPool(X_pool, random_state, blocks).suggest(n, head)
 
 
 class PreparedPool:
@@ -103,7 +111,7 @@ class PreparedPool:
     Its rows are the candidates, and the first `targets` of them represent the pool.
     """
 
-    def __init__(self, X_pool: Any, random_state: int = 0):
+    def __init__(self, X_pool: Any, random_state: int = 0, blocks: Sequence[int] = ()):
         X, rng = _pool_rows(X_pool), np.random.default_rng(random_state)
         self.index = (
             rng.permutation(len(X))[:CANDIDATES]
@@ -111,7 +119,7 @@ class PreparedPool:
             else np.arange(len(X))
         )
         self.rows, self.targets = X[self.index], min(len(X), TARGETS)
-        self.unit = unit_rows(self.rows.astype(np.float32, copy=False))
+        self.unit = unit_blocks(self.rows.astype(np.float32, copy=False), blocks)
         represented = self.unit[: self.targets]
         scale = 2 * float(
             squared_distances(represented, column_means(represented)).mean()
@@ -251,9 +259,12 @@ def _observations(head: Decider) -> tuple[Array, Array, Array]:
     a proxy equal it.
     """
     proxies = head.imprinted.proxies
-    rows = unit_rows(proxies.weights.astype(np.float32))
+    blocks = head.imprinted.method.blocks
+    rows = unit_blocks(proxies.weights.astype(np.float32), blocks)
     scale = 1 - float(np.square(rows.mean(axis=0, dtype=np.float64)).sum()) or 1.0
-    noise = NOISE / proxies.mass + SPREAD * proxies.spread / (2 * scale)
+    # the squared length of a proxy is the number of its blocks, of these rows it is 1
+    spread = proxies.spread / (len(blocks) or 1)
+    noise = NOISE / proxies.mass + SPREAD * spread / (2 * scale)
     return rows, noise, proxies.spread <= ROUNDING**2 * squared_norms(proxies.weights)
 
 

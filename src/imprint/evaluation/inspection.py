@@ -3,7 +3,7 @@ inputs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from imprint.embeddings import Skipped
 from imprint.evaluation.evaluation import JsonResult, unreadable
 from imprint.head import Head
 from imprint.kernels.neighbours import nearest
-from imprint.kernels.rows import unit_rows
+from imprint.kernels.rows import unit_blocks
 from imprint.kernels.scores import softmax
 from imprint.method import Method
 from imprint.tags import TagHead
@@ -72,26 +72,32 @@ def inspect_rows(
     names: Sequence[str],
     skipped: Sequence[Skipped] = (),
     tags: tuple[Any, ...] | None = None,
+    blocks: tuple[int, ...] = (),
 ) -> Inspection:
     """Find label errors, duplicates and outliers among labelled embeddings.
 
     Labels are compared with the predictions of five cross-validation models; classes
     with one row are not. Label sets `y` of the labels `tags` are compared with
-    leave-one-out predictions.
+    leave-one-out predictions. `blocks` are the widths of the blocks of X, if it has
+    several.
     """
-    groups = sorted(duplicates(X), key=lambda group: len(np.unique(y[group])) == 1)
+    groups = sorted(
+        duplicates(X, blocks), key=lambda group: len(np.unique(y[group])) == 1
+    )
     return Inspection(
         mislabelled=(
-            suspects(X, y, names) if tags is None else tag_suspects(X, y, tags, names)
+            suspects(X, y, names, blocks)
+            if tags is None
+            else tag_suspects(X, y, tags, names, blocks)
         ),
         duplicates=[[names[i] for i in group] for group in groups],
-        outliers=[names[i] for i in outliers(X)],
+        outliers=[names[i] for i in outliers(X, blocks)],
         unreadable=unreadable(skipped),
         conflicts=sum(len(np.unique(y[group])) > 1 for group in groups),
     )
 
 
-def duplicates(X: Array) -> list[list[int]]:
+def duplicates(X: Array, blocks: Sequence[int] = ()) -> list[list[int]]:
     """Groups of rows that are copies or near copies of one another, in ascending order.
 
     Distances are between unit rows. The limit is relative to the usual distance of
@@ -102,7 +108,7 @@ def duplicates(X: Array) -> list[list[int]]:
 
     if len(X) < 2:
         return []
-    U = unit_rows(X.astype(np.float64))
+    U = unit_blocks(X.astype(np.float64), blocks)
     distances, indices = nearest(U, U, NEIGHBOURS + 1)
     itself = np.arange(len(U))[:, None]
     to_nearest = np.where(indices == itself, np.inf, distances).min(axis=1)
@@ -124,7 +130,7 @@ def duplicates(X: Array) -> list[list[int]]:
     return sorted(group.tolist() for group in groups if len(group) > 1)
 
 
-def outliers(X: Array) -> list[int]:
+def outliers(X: Array, blocks: Sequence[int] = ()) -> list[int]:
     """Rows whose Mahalanobis distance from the centre is unusually large, the largest
     first.
 
@@ -134,7 +140,7 @@ def outliers(X: Array) -> list[int]:
     count = min(MAX_COMPONENTS, X.shape[1], len(X) // ROWS_PER_COMPONENT)
     if count < 2:
         return []
-    U = unit_rows(X.astype(np.float64))
+    U = unit_blocks(X.astype(np.float64), blocks)
     U -= U.mean(axis=0)
     values, vectors = np.linalg.eigh(U.T @ U)
     leading = np.flatnonzero(values > values[-1] * 1e-9)[-count:]
@@ -147,7 +153,9 @@ def outliers(X: Array) -> list[int]:
     ]
 
 
-def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
+def suspects(
+    X: Array, y: Array, names: Sequence[str], blocks: tuple[int, ...] = ()
+) -> list[Suspect]:
     """Rows that out-of-fold predictions assign to another class, the highest score
     first.
     """
@@ -155,9 +163,8 @@ def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
     rows = np.flatnonzero(counts[index] > 1)  # of classes with several rows
     if np.sum(counts > 1) < 2:
         return []
-    predictions = out_of_fold(
-        Method.of(**recipes.describe("kernel").parts()), 0, X[rows], y[rows]
-    )
+    method = Method.of(**recipes.describe("kernel").parts(), blocks=blocks or None)
+    predictions = out_of_fold(method, 0, X[rows], y[rows])
     P, classes, true = (
         predictions.probabilities(),
         predictions.classes.tolist(),
@@ -178,12 +185,17 @@ def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
 
 
 def tag_suspects(
-    X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[str]
+    X: Array,
+    y: Array,
+    labels: tuple[Any, ...],
+    names: Sequence[str],
+    blocks: tuple[int, ...] = (),
 ) -> list[Suspect]:
     """Rows with a tag whose leave-one-out probability is tiny, or without one that is
     all but certain.
     """
-    head = TagHead(Head(default_method(), 0, X.dtype), labels).learn(X, y)
+    method = replace(default_method(), blocks=blocks)
+    head = TagHead(Head(method, 0, X.dtype), labels).learn(X, y)
     # of the proxies
     order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")
     predictions = leave_one_out(head)

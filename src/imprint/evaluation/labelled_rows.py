@@ -39,6 +39,7 @@ class LabelledRows(NamedTuple):
     tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets
     # the data as the user named them; pages and terminals show paths relative to it
     root: str = ""
+    blocks: tuple[int, ...] = ()  # the widths of the blocks of X, if it has several
 
     def caption(self, path: str) -> str:
         """How a terminal shows a row: its relative path, and the words of a text."""
@@ -114,6 +115,7 @@ def gather(
             else None
         ),
         root=root,
+        blocks=parts[0].blocks,
     )
 
 

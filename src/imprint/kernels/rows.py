@@ -5,7 +5,7 @@ Rows on a GPU are summed there. One number per column comes back as a NumPy arra
 so do distances and products.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from imprint.core.arrays import (
     namespace,
     to_numpy,
 )
+from imprint.core.blocks import column_slices
 from imprint.kernels.cpu import blocks
 
 BLOCK_ROWS = 1024  # converted to float64 at a time
@@ -167,6 +168,17 @@ def lengths(X: Array) -> Array | None:
     zero = np.flatnonzero(length == 0)
     length[zero[~X[zero].any(axis=1)]] = 1
     return None if _is_extreme(length).any() else np.asarray(length.astype(X.dtype))
+
+
+def unit_blocks(X: Array, widths: Sequence[int]) -> Array:
+    """Unit rows in which every block has the same length; without blocks, unit rows.
+
+    A block that is zero stays zero.
+    """
+    if not widths:
+        return np.asarray(unit_rows(X))
+    parts = [unit_rows(X[:, columns]) for columns in column_slices(widths)]
+    return np.asarray(unit_rows(np.concatenate(parts, axis=1)))
 
 
 def unit_rows(X: Any) -> Any:

@@ -157,7 +157,8 @@ def _cross_validated(
     folds = _refitted_folds(model, before, rows)
     items = fitted_items(labelled, labelled.classes, rows)
     X, y = rows_of(items, rows)
-    groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
+    blocks = model.basis.head.method.blocks
+    groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X, blocks))
     if labelled.model is not None:
         return ModelEvaluation(
             model, folds, (), folds.predictions if folds.held else None, groups

@@ -97,7 +97,10 @@ class LabellingPool:
             if self._prepared is None or grown or left.isdisjoint(self._digests):
                 self._digests, self._prepared = (
                     list(self.rows),
-                    PreparedPool(np.stack(list(self.rows.values()))),
+                    PreparedPool(
+                        np.stack(list(self.rows.values())),
+                        blocks=self.project.backbone.record.block_widths,
+                    ),
                 )
             digests, excluded = (
                 self._digests,

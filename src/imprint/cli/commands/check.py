@@ -35,7 +35,9 @@ def command(
         ]
         terminal.note(f"{'; '.join(parts) if len(splits) > 1 else splits[0].found}.")
         rows = gather(model, splits, bars.embedding(), root=data)
-    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
+    result = inspect_rows(
+        rows.X, rows.y, rows.paths, rows.skipped, rows.tags, rows.blocks
+    )
     terminal.emit(result.as_json()) if json else _show(result, rows)
     if page is not None:
         models.write_page(

@@ -137,7 +137,7 @@ def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
     first.
     """
     head = model.state.head if model.fitted else None
-    rows = suggest(embedded.X, n, head=head)
+    rows = suggest(embedded.X, n, head=head, blocks=embedded.blocks)
     return Suggestions.of(embedded.readable[rows], rows.reasons, embedded.skipped)
 
 
@@ -171,7 +171,7 @@ class _Questions:
             embedded,
             folder,
         )
-        self.prepared_pool = PreparedPool(embedded.X)
+        self.prepared_pool = PreparedPool(embedded.X, blocks=embedded.blocks)
         self.asked = np.zeros(len(embedded.X), bool)  # which rows were asked about
         self.numbers = embedded.readable.tolist()
         self.classes = (
@@ -211,9 +211,9 @@ class _Questions:
         if labels:
             rows = list(labels)
             y = np.array(list(labels.values()), np.int64 if self.integers else None)
-            labelled = Embedded(
-                self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y
-            )
+            names = [self.embedded.names[row] for row in rows]
+            blocks = self.embedded.blocks
+            labelled = Embedded(self.embedded.X[rows], names, (), y, blocks=blocks)
             self.model.add(labelled) if self.model.fitted else self.model.fit(labelled)
         head = self.model.state.head if self.model.fitted else None
         suggestions = self.prepared_pool.suggest(n, head, self.asked)
