@@ -65,7 +65,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`,
         `quantile`) and of queries (`none`, `l2`).
     generator : str or component
-        How the proxies of a class are computed, such as `mean` or `kmeans(k=50)`.
+        How the proxies of a class are computed, such as `mean` or `kmeans(k=20)`.
+        The default, `kmeans`, keeps every row of a class with up to 1,280 rows.
     aggregator : str or component
         How proxies classify: `kernel` (kernel ridge regression on the proxies), `max`
         or `nearest(m=5)`.

@@ -22,7 +22,7 @@ def named(pairs):
 
 
 # values of parameters that are neither a number nor one of a few names
-OTHERS = {"weights": (1.0,), "shrinkage": "none"}
+OTHERS = {"weights": (1.0,), "shrinkage": "none", "k": 3}
 
 
 def other_value(p):

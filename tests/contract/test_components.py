@@ -75,7 +75,7 @@ def test_refuses_bad_values_in_one_sentence(cls, p):
         rf"^{cls.__name__}\({p.name}=.*\): {p.name} must be {re.escape(rule(p))}\.$"
     )
     bad = ["nope", -1, None, True, float("nan"), float("inf"), [], HUGE]
-    if isinstance(p.default, int):
+    if rule(p).startswith("int"):
         assert (
             getattr(cls(**{p.name: bad.pop()}), p.name) == HUGE
         )  # an integer of any size is valid

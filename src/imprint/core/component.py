@@ -22,13 +22,13 @@ from imprint.core.extras import load_plugin, registered, registered_name
 
 DEFAULT_METHOD = dict(
     norm_pre="l2",
-    generator="kmeans(k=50)",
+    generator="kmeans",
     norm_post="none",
     norm_inf="l2",
     aggregator="kernel",
 )
-"""The default method of classifiers, models and commands. docs/methods.md measures
-other values of k.
+"""The default method of classifiers, models and commands; docs/methods.md measures
+other numbers of proxies than the default of `kmeans`.
 """
 PARTS = tuple(DEFAULT_METHOD)  # the names of the five parts of a method
 MAX_TEXT_LENGTH = 200  # characters; a component's text is a short call, never a program

@@ -1,5 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -13,6 +15,24 @@ from imprint.generators._base import (
 )
 from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
+KEPT_ROWS = 1_280
+"""Rows of a class that are all kept with k="auto". On TREC, whose classes have up to
+1,250 rows, every row counts (94.2 %; with 500 clusters of a class 93.8, with 50 83.4);
+with 1,280 rows of ten classes, the system of `kernel` takes a minute on two cores."""
+CENTRES = 512
+"""Clusters of a class with more rows. On MNIST (6,000 rows of a class), 500 clusters
+reach 96.6 %, 200 reach 95.8 and 50 reach 94.1; all rows reach 97.0."""
+
+
+def read_budget(value: Any) -> str | int | None:
+    """A number of proxies as a legal parameter; None for anything else."""
+    if isinstance(value, str):
+        return value if value == "auto" else None
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    number = index(value)
+    return number if number >= 1 else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class KMeans(PerClassGenerator):
@@ -22,21 +42,35 @@ class KMeans(PerClassGenerator):
     x_i with weights a_i. Lloyd's algorithm runs once, after greedy k-means++ seeding.
     With k = 1 this is `mean`. Weighted rows on a GPU are clustered on the CPU.
 
+    With k = "auto", a class with at most 1,280 rows keeps them all, so that adding rows
+    is exact; a larger one has 512 clusters.
+
     Adding rows to a class: its centres, weighted by their mass, are clustered again
     with the new rows. Merging: the centres of all parts are clustered again. Both
     approximate clustering all rows.
     """
 
-    k: int = param(20, "maximum number of proxies per class", ge=1)
+    k: int | str = param(
+        "auto",
+        "maximum number of proxies per class, or 'auto': all rows of small classes,"
+        " clusters of large ones",
+        read=read_budget,
+        rule="int >= 1",
+    )
     takes_tensors = True
     layout = cluster_layout()
+
+    def limit(self, rows: int) -> int:
+        """The maximum number of proxies of a class with this many rows."""
+        if not isinstance(self.k, str):
+            return self.k
+        return rows if rows <= KEPT_ROWS else CENTRES
 
     def summarise(
         self, X: Array, rng: np.random.Generator, weight: Array | None = None
     ) -> State:
-        return _state(
-            kmeans(X if weight is None else to_numpy(X), self.k, rng, mass=weight)
-        )
+        rows = X if weight is None else to_numpy(X)
+        return _state(kmeans(rows, self.limit(len(X)), rng, mass=weight))
 
     def summarise_all(
         self,
@@ -44,7 +78,10 @@ class KMeans(PerClassGenerator):
         rngs: Sequence[np.random.Generator],
         *weights: Sequence[Array],
     ) -> list[State]:
-        problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
+        problems = [
+            Problem(i, self.limit(len(X)), rng)
+            for i, (X, rng) in enumerate(zip(parts, rngs))
+        ]
         rows = [to_numpy(X) for X in parts] if weights else parts
         return [_state(result) for result in kmeans_many(rows, problems, *weights)]
 
@@ -75,7 +112,7 @@ class KMeans(PerClassGenerator):
         """The state of rows each of which represents `mass` rows with a `spread` around
         it.
         """
-        result = kmeans(rows, self.k, rng, mass=mass)
+        result = kmeans(rows, self.limit(len(rows)), rng, mass=mass)
         scatter = np.bincount(
             result.labels, mass * spread, minlength=len(result.centres)
         )

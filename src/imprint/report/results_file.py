@@ -199,5 +199,7 @@ def _parameter(
     known = {}
     for text in set(values):
         component = FAMILIES[part].resolve(text)
-        known[text] = getattr(component, parameter, None)
+        value = getattr(component, parameter, None)
+        # k="auto" is no number
+        known[text] = None if isinstance(value, str) else value
     return pa.array([known[text] for text in values], pa.int32())

@@ -122,8 +122,11 @@ def max_proxies(generator: Generator, sizes: Array) -> float:
     """The maximum number of proxies of classes of these sizes; infinity if unknown."""
     if type(generator) not in SHAREABLE_TYPES["generator"]:
         return np.inf
-    k = np.inf if type(generator) is AllRows else getattr(generator, "k", 1)
-    return float(np.minimum(sizes, k).sum())
+    if type(generator) is AllRows:
+        return float(np.sum(sizes))
+    if type(generator) is KMeans:
+        return float(sum(min(size, generator.limit(size)) for size in sizes))
+    return float(np.minimum(sizes, getattr(generator, "k", 1)).sum())
 
 
 def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
@@ -133,9 +136,14 @@ def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
     For nested generators that is the spec with the largest k. The state of least
     squares does not depend on `reg`.
     """
-    by_k = sorted(specs, key=lambda spec: getattr(spec.generator, "k", 0))
+    # k orders generators whose states are nested; of others, each is its own
+    by_k = sorted(specs, key=lambda spec: _nesting_order(spec.generator))
     largest = {_state_key(spec): spec for spec in by_k}
     return {spec: largest[_state_key(spec)] for spec in specs}
+
+
+def _nesting_order(generator: Generator) -> int:
+    return generator.k if type(generator) in NESTED_GENERATORS else 0  # type: ignore[attr-defined]
 
 
 def _state_key(spec: ProxySpec) -> object:
@@ -159,9 +167,9 @@ def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State
     seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
     mass = np.ones(len(X))
     if kind in (KMeans, KLeastSquares):
-        clusterings = kmeans_many(
-            [X], [Problem(0, g.k, seed) for g, seed in zip(generators, seeds)]
-        )
+        limits = [g.limit(len(X)) if kind is KMeans else g.k for g in generators]
+        problems = [Problem(0, k, seed) for k, seed in zip(limits, seeds)]
+        clusterings = kmeans_many([X], problems)
         if kind is KMeans:
             return [
                 {"rows": c.centres, "mass": c.mass, "spread": c.spread}
@@ -191,7 +199,7 @@ def work(generator: Generator, n: int, d: int) -> float:
     """The approximate number of multiplications for the proxies of n rows of width
     d.
     """
-    k = getattr(generator, "k", 1)
+    k = generator.limit(n) if type(generator) is KMeans else getattr(generator, "k", 1)
     if type(generator) is KMedoids:
         return n * n / 10.0 * (d + 4 * k)
     return float(n * d * k) * (40 if type(generator) in (KMeans, KLeastSquares) else 1)
