@@ -31,7 +31,10 @@ from imprint.gaussian_process.gaussian import (
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import exact_products
 
-SYSTEM_PROXIES = 256  # in the system of a query; more if two classes have more
+SYSTEM_PROXIES = 256  # in the system of a query
+# of a class that count when the number of classes of a query is chosen: five classes
+# are near enough to hold the right one if they have more
+CLASS_PROXIES = 50
 PADDING_NOISE = 1e12  # of the padding of classes that have fewer proxies than others
 # for less noise, kernels of float32 proxies are computed in float64
 MIN_FLOAT32_NOISE = 1e-3
@@ -137,15 +140,39 @@ class LocalProcess:
         return chosen, shares, doubts
 
     def _nearest(self, Q: Any) -> Array:
-        """Indices of the proxies of the classes with the nearest means, -1 for padding.
-        # (q, m)
+        """Indices of the proxies of the classes with the nearest means, -1 for padding;
+        of many, those nearest to the query.  # (q, m)
         """
-        count = min(self.n_classes, max(2, SYSTEM_PROXIES // self._members.shape[1]))
+        largest = self._members.shape[1]
+        per_class = min(largest, CLASS_PROXIES)
+        count = min(self.n_classes, max(2, SYSTEM_PROXIES // per_class))
         exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
         classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
-        return self._members[np.sort(classes, axis=1)].reshape(
-            len(Q), count * self._members.shape[1]
+        candidates = self._members[np.sort(classes, axis=1)]
+        candidates = candidates.reshape(len(Q), count * largest)
+        if largest == per_class:
+            return candidates
+        chosen = on_all_cores(
+            lambda rows: self._closest(Q[rows], candidates[rows]),
+            blocks(max(1, len(Q)), BLOCK_SYSTEMS),
+            parallel=not is_torch(Q),
         )
+        return np.concatenate(chosen)
+
+    def _closest(self, Q: Any, candidates: Array) -> Array:
+        """The candidates nearest to each query, in ascending order; -1 for padding.
+        # (q, m)
+        """
+        chosen = np.full((len(Q), SYSTEM_PROXIES), -1)
+        for i, row in enumerate(candidates):
+            proxies = row[row >= 0]
+            if len(proxies) > SYSTEM_PROXIES:
+                W = self.weights[like(proxies, self.weights)] - Q[i]
+                squares = to_numpy((W * W).sum(axis=1))
+                nearest = np.argpartition(squares, SYSTEM_PROXIES)[:SYSTEM_PROXIES]
+                proxies = np.sort(proxies[nearest])
+            chosen[i, : len(proxies)] = proxies
+        return chosen
 
     def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
         """Solve the systems of some queries: kernels about the query, the solution in
