@@ -14,7 +14,6 @@ import numpy as np
 
 from imprint import tasks
 from imprint.core.arrays import Array, digest
-from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting, unknown
 from imprint.core.files.atomic import home
 from imprint.embeddings.pack import Pack, open_unpacked
