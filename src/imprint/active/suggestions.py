@@ -47,6 +47,8 @@ ROUNDING = 1e-3  # unit rows at most this far apart differ by rounding only
 NEAR_DUPLICATE = 0.3
 # rows of the covariance that are squared at once, so that temporary arrays stay small
 BLOCK = 1024
+# Reasons: without a model nothing is known, so nothing can be far from it.
+UNLABELLED = "nothing like it is labelled yet"
 UNKNOWN = "far from what is known"
 
 
@@ -97,7 +99,7 @@ def suggest(
 
     >>> rows = suggest(np.array([[1, 0], [0.99, 0.01], [0, 1], [-1, 0.1]]), n=2)
     >>> rows.tolist(), rows.reasons
-    ([1, 3], ('far from what is known', 'far from what is known'))
+    ([1, 3], ('nothing like it is labelled yet', 'nothing like it is labelled yet'))
     """
     if head is not None and not blocks:
         blocks = head.imprinted.method.blocks
@@ -242,10 +244,10 @@ def _duplicate_distance(kernel: Array, rate: float) -> float:
     """
     others = kernel[: kernel.shape[1]].copy()
     np.fill_diagonal(others, 0)
-    nearest = (
-        -np.log(np.maximum(others.max(axis=1, initial=0), 1e-30), dtype=np.float64)
-        / rate
-    )
+    closest = others.max(axis=1, initial=0)
+    # a row without another one says nothing about distances
+    closest = closest[closest > 0]
+    nearest = -np.log(closest, dtype=np.float64) / rate
     apart = nearest[nearest > ROUNDING**2]
     return (
         max(ROUNDING**2, NEAR_DUPLICATE**2 * float(np.median(apart)))
@@ -298,7 +300,9 @@ def _reasons(head: Decider | None, rows: Array, far: Array) -> list[str]:
     """One reason per row: its posterior variance is large for the pool, or two classes
     compete for it.
     """
-    if head is None or len(head.classes) < 2 or not len(rows):
+    if head is None:
+        return [UNLABELLED] * len(rows)
+    if len(head.classes) < 2 or not len(rows):
         return [UNKNOWN] * len(rows)
     top = np.argsort(-_probabilities(head, rows), axis=1, kind="stable")[:, :2]
     names = [" and ".join(str(head.classes[c]) for c in pair) for pair in top]

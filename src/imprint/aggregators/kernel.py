@@ -311,7 +311,7 @@ class Kernel(Aggregator):
                 f" {centres:,} centres need {size / 2**30:.1f} GiB (at most"
                 f" {limit / 2**30:.1f}) and {products:.1e} multiplications (at most"
                 f" {MAX_MULTIPLICATIONS:.1e}); use fewer centres, such as"
-                f" kernel(centres={max(1, centres // 4)}), fewer proxies, or --recipe"
+                f" kernel(centres={max(1, centres // 4)}), fewer proxies, or the recipe"
                 " imprint2025."
             )
 

@@ -4,7 +4,7 @@ checks of inputs.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -176,6 +176,9 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Change arguments, or one of a component: `set_params(generator__k=5)`. A
         fitted model stays as it is.
+
+        A parameter given together with its component is left out where the component
+        has none of that name, as in a search over `generator` and `generator__k`.
         """
         inner = {name: value for name, value in params.items() if "__" in name}
         super().set_params(
@@ -189,6 +192,8 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                     f" {', '.join(PARTS)}."
                 )
             component = getattr(self, part)
+            if part in params and not _takes(part, component, parameter):
+                continue
             changed = FAMILIES[part].changed(component, {parameter: value})
             setattr(self, part, str(changed) if isinstance(component, str) else changed)
         return self
@@ -338,6 +343,17 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def expected_interval_(self) -> tuple[float, float]:
         """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
+
+
+def _takes(part: str, component: Any, parameter: str) -> bool:
+    """Whether a component has a parameter; an unknown one, which no component of its
+    family has, counts, so that it is refused.
+    """
+    family = FAMILIES[part]
+    if hasattr(family.resolve(component), parameter):
+        return True
+    known = {field.name for each in family for field in fields(each)}
+    return parameter not in known
 
 
 def _read_label_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:

@@ -264,9 +264,16 @@ def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> li
             if np.isnan(recall[c])
             else f"recall {percent(recall[c])}"
         )
-        lines.append(
-            f"To improve: add {inputs} of {labels[c]} ({rows[c]} now, {measured})."
-        )
+        if rows[c] > np.median(rows):
+            # a large class is not confused for want of rows
+            lines.append(
+                f"Lowest recall: {labels[c]} ({rows[c]:,} {inputs}, {measured})."
+            )
+        else:
+            lines.append(
+                f"To improve: add {inputs} of {labels[c]} ({rows[c]:,} now,"
+                f" {measured})."
+            )
     return lines
 
 

@@ -97,6 +97,16 @@ class Methods:
         """
         return self.map_part(part, lambda component: type(component) in types)
 
+    def are_consistent(self) -> Array:
+        """Whether the aggregator of every method can use the proxies of its generator:
+        one that decides by distances needs points.  # (n,)
+        """
+        are_points = self.map_part("generator", lambda generator: generator.points)
+        needs_points = self.map_part(
+            "aggregator", lambda aggregator: aggregator.needs_points
+        )
+        return are_points | ~needs_points
+
     def encoded(self) -> list[bytes]:
         """The texts of all methods, in UTF-8; a component is encoded once."""
         texts = (
@@ -287,18 +297,31 @@ class Grid(Declaration):
     m: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
 
     def __post_init__(self) -> None:
-        """Refuse norms in positions that they do not allow, and aggregators that cannot
-        use a generator's proxies.
-        """
+        """Refuse norms in positions that they do not allow."""
         super().__post_init__()
-        first = {part: axis[0] for part, axis in self._axes.items()}
+        # parts that go together, whatever the grid holds: other norms do not matter
+        first = {"generator": "mean", "aggregator": "max"}
+        first |= {part: axis[0] for part, axis in self._axes.items() if "norm" in part}
         for part, axis in self._axes.items():
             for component in axis if part.startswith("norm") else ():
                 Method.of(**{**first, part: component})
+
+    def check_consistent(self, rule: str) -> None:
+        """Refuse an aggregator that cannot use the proxies of a generator; `rule` is
+        that of a study which leaves such combinations out.
+        """
+        norms = {part: axis[0] for part, axis in self._axes.items() if "norm" in part}
+        # one generator and one aggregator of each kind decide for all of that kind
         generators = {g.points: g for g in self._axes["generator"]}
         aggregators = {a.needs_points: a for a in self._axes["aggregator"]}
         for generator, aggregator in product(generators.values(), aggregators.values()):
-            Method(**{**first, "generator": generator, "aggregator": aggregator})
+            try:
+                Method(**norms, generator=generator, aggregator=aggregator)
+            except ParameterError as e:
+                sentence = str(e).rstrip(".")
+                raise ParameterError(
+                    f"{sentence}, or leave such combinations out with the rule {rule}."
+                ) from None
 
     @property
     def points(self) -> int:

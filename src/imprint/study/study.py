@@ -94,10 +94,12 @@ class Instance(NamedTuple):
     task: str
 
 
-RULES = ("matching_norms", "enough_proxies")
+CONSISTENT_PARTS = "consistent_parts"
+RULES = ("matching_norms", "enough_proxies", CONSISTENT_PARTS)
 """`matching_norms` leaves out methods whose `norm_inf` differs from `norm_pre`, unless
 `norm_pre` is `none`. `enough_proxies` leaves out an aggregator where a task has fewer
-proxies than it needs.
+proxies than it needs. `consistent_parts` leaves out an aggregator that cannot use the
+proxies of a generator, such as `kernel` those of `k_least_squares`.
 """
 
 
@@ -149,6 +151,9 @@ class Study(Declaration):
                 raise unknown("rule", rule, RULES)
         for text in self.recipes:
             method_from_text(text)  # refuses what is not a method
+        if CONSISTENT_PARTS not in self.rules:
+            for grid in self.grid:
+                grid.check_consistent(CONSISTENT_PARTS)
 
     @property
     def points(self) -> int:
@@ -177,6 +182,8 @@ class Study(Declaration):
                 "norm_inf", str
             )
             methods = methods.take(methods.has_type("norm_pre", NoNorm) | matching)
+        if CONSISTENT_PARTS in self.rules:
+            methods = methods.take(methods.are_consistent())
         if not len(methods):
             raise ParameterError(
                 f"Study(rules={list(self.rules)}): the rules leave no method."

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 TERMINALS = pytest.mark.skipif(
@@ -288,3 +289,39 @@ def test_a_locale_without_the_letters_of_a_class_is_one_sentence(paint, start, f
 def test_a_terminal_of_few_columns_shows_something(columns):
     seen = on_a_terminal(words("list", "normalisers"), COLUMNS=columns)
     assert "Error" not in seen
+
+
+def test_an_interrupted_study_names_what_it_has_stored(
+    imprint, tmp_path, monkeypatch, capsys
+):
+    from imprint.cli import main
+    from imprint.embeddings import write_pack
+    from imprint.study.store import Store
+
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 20)
+    (tmp_path / "packs").mkdir()
+    for dataset in ("one", "two", "three"):
+        X, Q = (rng.normal(size=(40, 4)) + 3 * np.eye(2, 4)[y] for _ in range(2))
+        write_pack(tmp_path / "packs" / f"a-{dataset}.npz", X, y, Q, y)
+    (tmp_path / "s.yaml").write_text(
+        "backbones: a\ndatasets: [one, two, three]\nembeddings: packs\n"
+        "recipes: [janson2022, qi2018]\n"
+    )
+    write, finished = Store.write, []
+
+    def write_two(self, *result):
+        if len(finished) == 2:
+            raise KeyboardInterrupt
+        finished.append(result)
+        return write(self, *result)
+
+    monkeypatch.setattr(Store, "write", write_two)
+    words = ["study", "run", "s.yaml", "--out", "results", "--workers", "1"]
+    assert main(words) == 130
+    done = capsys.readouterr()
+    assert "results has the results of 2 units; the same command" in done.err
+    assert done.err.endswith("Stopped.\n")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert "2 experiments computed" in imprint(*words).err

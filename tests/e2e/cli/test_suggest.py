@@ -55,7 +55,7 @@ def test_without_a_model_the_first_pictures_have_all_shades(imprint, pool):
         os.path.basename(e["path"]) for e in entries
     ]
     assert all(
-        e["reason"] == "far from what is known" and os.path.isfile(e["path"])
+        e["reason"] == "nothing like it is labelled yet" and os.path.isfile(e["path"])
         for e in entries
     )
     assert done.code == 1
@@ -277,3 +277,65 @@ def test_nothing_readable_is_one_sentence(imprint, tmp_path):
     assert "a.png" in done.err
     Image.new("L", (4, 4)).save(tmp_path / "pool" / "b.png")
     assert main(["suggest", "pool", "--backbone", "raw"]) == 1
+
+
+@pytest.fixture
+def many_classes(imprint, tmp_path):
+    """A model of 150 classes, one corner of a cube each, and a pool of unlabelled rows."""
+    rng = np.random.default_rng(0)
+    centres = 5 * rng.normal(size=(150, 40)).astype(np.float32)
+    labels = np.array([f"class_{i:03}" for i in range(150)])
+    X = np.repeat(centres, 3, axis=0)
+    X += rng.normal(size=X.shape, scale=0.3)
+    np.savez("train.npz", X=X, y=np.repeat(labels, 3))
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    pool = np.repeat(centres[[140, 99, 7]], 20, axis=0)
+    pool += rng.normal(size=pool.shape, scale=0.6)
+    np.save("pool.npy", pool)
+    return np.repeat(["class_140", "class_099", "class_007"], 20)
+
+
+def test_the_most_probable_classes_are_offered(imprint, many_classes, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\n1\n1\n"))
+    done = imprint("suggest", "m.imprint", "pool.npy", "--ask", "-n", 3)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert len(rows) == 3
+    for row in rows:
+        assert row["label"] == many_classes[int(row["row"])]
+    offered = [line for line in done.err.splitlines() if line.startswith("   1 ")]
+    assert len(offered) == 3
+    assert all(line.count("class_") == 9 for line in offered)
+
+
+def test_q_ends_the_questions(imprint, many_classes, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\nq\n1\n"))
+    done = imprint("suggest", "m.imprint", "pool.npy", "--ask", "-n", 3)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [r["label"][:6] for r in rows] == ["class_"]
+    assert "q or Ctrl-C ends" in done.err
+    assert "1 answer written" in done.err
+
+
+def test_a_class_may_be_called_q(imprint, tmp_path, monkeypatch):
+    np.savez("train.npz", X=np.eye(4), y=["q", "q", "r", "r"])
+    np.save("pool.npy", np.array([[3.0, 2, 0, 0], [0, 0, 1, 2]]))
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("q\nq\n"))
+    done = imprint("suggest", "m.imprint", "pool.npy", "--ask", "-n", 2)
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [r["label"] for r in rows] == ["q", "q"]
+    assert "Ctrl-C ends" in done.err
+    assert "q or Ctrl-C" not in done.err
+
+
+def test_a_new_class_is_announced(imprint, many_classes, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("class_41\n\nclass_007\n"))
+    done = imprint("suggest", "m.imprint", "pool.npy", "--ask", "-n", 3)
+    assert done.err.count("New class: class_41.") == 1
+    assert done.err.count("New class:") == 1
+
+
+def test_a_cold_start_does_not_speak_of_what_is_known(imprint, tmp_path):
+    np.save("pool.npy", np.random.default_rng(0).normal(size=(30, 5)))
+    entries = json.loads(imprint("suggest", "pool.npy", "-n", 4, "--json").out)
+    assert {e["reason"] for e in entries} == {"nothing like it is labelled yet"}

@@ -105,7 +105,7 @@ def test_reasons_name_two_classes_or_distance():
         f"between {a} and {b}" for a in PARTS for b in PARTS
     }
     assert any(reason.startswith("between") for reason in reasons.values())
-    assert suggest(X, 2).reasons == ("far from what is known",) * 2
+    assert suggest(X, 2).reasons == ("nothing like it is labelled yet",) * 2
 
 
 @pytest.mark.parametrize(
@@ -193,3 +193,10 @@ def test_wrong_calls_are_refused(call, rule):
     with pytest.raises(ParameterError) as error:
         call(blobs(10)[0])
     assert rule in str(error.value)
+
+
+def test_the_only_row_of_a_pool_is_suggested_also_next_to_a_model():
+    X, y = blobs(20)
+    clf = ImprintClassifier().fit(X[:10], y[:10])
+    assert clf.suggest(X[15:16], 3).tolist() == [0]
+    assert clf.suggest(X[:1], 3).tolist() == [], "a copy of a labelled row"

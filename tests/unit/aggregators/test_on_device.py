@@ -77,7 +77,7 @@ def test_limits_of_size_are_checked_before_the_computation(monkeypatch):
     monkeypatch.setattr(kernel, "MAX_EXACT_PROXIES", 100)
     monkeypatch.setattr(kernel, "MAX_MEMORY", 2**20)
     model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0)
-    rule = r"use fewer centres, such as kernel\(centres=90\), fewer proxies, or --recipe imprint2025\.$"
+    rule = r"use fewer centres, such as kernel\(centres=90\), fewer proxies, or the recipe imprint2025\.$"
     with pytest.raises(ValueError, match=rule):
         model.fit(X, Y)
     assert (

@@ -102,3 +102,33 @@ def test_an_imprinter_explains_by_the_method_it_was_fitted_with():
 def test_the_public_names_are_listed():
     assert dir(imprint) == ["ImprintClassifier", "Imprinter", "__version__", "recipe"]
     assert all(getattr(imprint, name) for name in dir(imprint))
+
+
+def test_a_search_over_generators_and_their_parameters():
+    rng = np.random.default_rng(1)
+    # two clusters per class: one proxy is not enough
+    centres = 4 * rng.normal(size=(6, 4))
+    X = np.repeat(centres, 20, axis=0) + rng.normal(size=(120, 4))
+    y = np.repeat([0, 1, 2, 0, 1, 2], 20)
+    grid = {"generator": ["mean", "kmeans", "fps(k=3)"], "generator__k": [1, 5]}
+    search = GridSearchCV(ImprintClassifier(), grid, cv=2, error_score="raise")
+    search.fit(X, y)
+    scores = dict(
+        zip(
+            [tuple(p.values()) for p in search.cv_results_["params"]],
+            search.cv_results_["mean_test_score"],
+        )
+    )
+    assert len(scores) == 6
+    assert scores["mean", 1] == scores["mean", 5]
+    assert scores["kmeans", 1] != scores["kmeans", 5]
+
+
+def test_a_parameter_that_no_component_has_is_refused_in_any_case():
+    model = ImprintClassifier()
+    for params in ({"generator": "mean", "generator__kk": 5}, {"generator__kk": 5}):
+        with pytest.raises(ParameterError, match="no parameter 'kk'"):
+            model.set_params(**params)
+    # alone, it is about the generator that there is
+    with pytest.raises(ParameterError, match="no parameter 'k'"):
+        ImprintClassifier(generator="mean").set_params(generator__k=5)

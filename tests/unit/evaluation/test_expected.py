@@ -125,3 +125,16 @@ def test_tags_have_average_precision_and_the_label_with_the_lowest_f1():
         lines[1]
         == f"To improve: add pictures of tag {worst} ({Y[:, worst].sum()} now, F1 {share})."
     )
+
+
+def test_a_large_class_is_not_asked_for_more():
+    X, y = blobs([400, 60, 60], 0.3)
+    rng = np.random.default_rng(1)
+    # rows of the large class that look like the others
+    X[:120] = X[400:520] + rng.normal(size=(120, 6), scale=0.05)
+    lines, model = described(X, y)
+    answers = model.state.head.folds.predictions
+    recall = 100 * answers.correct[answers.true == 0].mean()
+    assert recall < 100 * answers.correct[answers.true > 0].mean()
+    assert lines[-1].startswith("Lowest recall: class 0 (400 pictures, recall ")
+    assert not any("add pictures of class 0" in line for line in lines)

@@ -9,6 +9,7 @@ from tests.contract.minimal import Closest, Corners, Halve
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.core.component import PARTS
+from imprint.core.errors import ParameterError
 from imprint.kernels import cpu
 from imprint.normalisers._base import Normaliser
 from imprint.study import Grid, Held, Study, evaluate, plan, run
@@ -246,3 +247,29 @@ def test_extreme_rows_are_predicted_without_sharing(tmp_path):
     run(study, tmp_path, source=source, workers=1)
     for row in study.results(tmp_path).to_pylist():
         check(row, plain(source, row))
+
+
+def test_parts_that_do_not_go_together_are_left_out_by_a_rule():
+    grid = dict(
+        generator=["mean", "k_least_squares(k=2)"], aggregator=["max", "kernel"]
+    )
+    common = dict(backbones=["a"], datasets=["b"], grid=[grid])
+    with pytest.raises(
+        ParameterError,
+        match=r"k_least_squares.* with kernel.*not points.*with the rule consistent_parts\.$",
+    ):
+        Study(**common)
+    study = Study(**common, rules=["consistent_parts"])
+    pairs = [(str(m.generator)[:6], str(m.aggregator)[:6]) for m in study.methods]
+    assert pairs == [("mean", "max"), ("mean", "kernel"), ("k_leas", "max")]
+    only_clashing = {"generator": "k_least_squares", "aggregator": "kernel"}
+    impossible = Study(
+        **{**common, "grid": [only_clashing]}, rules=["consistent_parts"]
+    )
+    with pytest.raises(ParameterError, match="the rules leave no method"):
+        len(impossible.methods)
+
+
+def test_a_norm_is_refused_where_its_grid_is_made():
+    with pytest.raises(ParameterError, match="norm_pre='quantile'"):
+        Grid(norm_pre="quantile", generator="k_least_squares", aggregator="kernel")

@@ -94,7 +94,8 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
     ]
     for title, problems, columns, lines in tables:
         if problems:
-            listed = f" (the first {MAX_LISTED})" if len(problems) > MAX_LISTED else ""
+            is_cut = len(problems) > MAX_LISTED
+            listed = f" ({MAX_LISTED} are listed; --json has all)" if is_cut else ""
             terminal.heading(title.format(len(problems)) + listed)
             terminal.table(
                 ["name", *columns],

@@ -29,6 +29,7 @@ from imprint.study import (
 from imprint.study import run as run_study
 from imprint.study.collection import ResultParts, ResultTable
 from imprint.study.plan import estimate
+from imprint.study.store import SHARDS
 
 PLAN_LINES = {
     "experiments named": "{experiments:,}",
@@ -115,7 +116,11 @@ def run(
             progress=_progress(bars.step),
             measuring=bars.step,
         )
-        summary = _run(work, out, how)
+        try:
+            summary = _run(work, out, how)
+        except KeyboardInterrupt:
+            _note_stored(out)
+            raise
     if isinstance(work, NamedStudy) and not json:
         _show_parts(work.results(out))
     return _show_summary(summary, out, json)
@@ -267,6 +272,16 @@ def _run(work: Study | NamedStudy, out: Path, options: RunOptions) -> Summary:
         limit=options.limit,
         progress=options.progress,
     )
+
+
+def _note_stored(out: Path) -> None:
+    """Name what an interrupted run has stored."""
+    finished = sum(1 for _ in out.rglob(f"{SHARDS}/*.parquet"))
+    if finished:
+        terminal.note(
+            f"{out} has the results of {terminal.count(finished, 'unit')}; the same"
+            " command computes the rest."
+        )
 
 
 def _show_plan(

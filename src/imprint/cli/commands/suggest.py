@@ -28,6 +28,8 @@ from imprint.imprinter import Embedded, Imprinter
 DEFAULT_COUNT = 10  # suggested inputs
 # questions, after which the model learns the answers and suggests again
 UPDATE_EVERY = 10
+MAX_OFFERED = 9  # classes, so that one key names each
+QUIT = "q"  # ends the questions, unless it is a class
 
 
 def command(
@@ -187,8 +189,9 @@ class _Questions:
         terminal.write_csv(
             [["text" if self.pool.kind.typed else "path", "label", "row"]]
         )
+        ends = "Ctrl-C" if QUIT in self.classes else f"{QUIT} or Ctrl-C"
         terminal.note(
-            "Type a class, or its number; Enter skips; Ctrl-C ends and keeps the"
+            f"Type a class, or its number; Enter skips; {ends} ends and keeps the"
             " answers."
         )
         labels: dict[int, str] = {}
@@ -225,38 +228,51 @@ class _Questions:
         """
         number, typed = self.numbers[row], self.pool.kind.typed
         text = self.pool.inputs[number] if typed else self.pool.names[number]
-        choices = "  ".join(
-            f"{i} {name}" for i, name in enumerate(self.classes[:9], start=1)
-        )
+        offered = self._most_probable(row)
+        choices = "  ".join(f"{i} {name}" for i, name in enumerate(offered, start=1))
         terminal.note(
             f"\n{self.asked.sum() + 1}. {text}\n   {reason}\n   {choices}\n   class: ",
             end="",
         )
         if os.path.isfile(text) and not typed and sys.stdin.isatty():
             typer.launch(text)
-        label = self._read_label()
+        label = self._read_label(offered)
         self.asked[row] = True
         if label:
             self.answers += 1
-            self.classes += [label] if label not in self.classes else []
+            if label not in self.classes:
+                self.classes.append(label)
+                terminal.note(f"   New class: {label}.")
             terminal.write_csv([[text, label, number]])
             sys.stdout.flush()
             if self.folder is not None:
                 copy_files(self.folder, [(text, files.class_folder(label))])
         return label
 
-    def _read_label(self) -> str:
-        """The class that a line names, itself or by its number, counted from 1; empty
-        for an empty line.
+    def _most_probable(self, row: int) -> list[str]:
+        """The classes that are offered for an input: the most probable ones of the
+        model, then those that it has not learnt yet.
+        """
+        learnt: list[str] = []
+        if self.model.fitted:
+            head = self.model.state.head
+            scores = head.scores(self.embedded.X[[row]].astype(head.imprinted.dtype))
+            by_score = np.argsort(-scores[0], kind="stable")
+            learnt = [str(label) for label in head.classes[by_score].tolist()]
+        new = [label for label in self.classes if label not in learnt]
+        return [*learnt, *new][:MAX_OFFERED]
+
+    def _read_label(self, offered: Sequence[str]) -> str:
+        """The class that a line names, itself or by its number among those that are
+        offered, counted from 1; empty for an empty line.
         """
         while line := sys.stdin.readline():
             word = line.strip()
-            if (
-                word.isdecimal()
-                and word not in self.classes
-                and 1 <= int(word) <= len(self.classes)
-            ):
-                return self.classes[int(word) - 1]
+            if word == QUIT and word not in self.classes:
+                break
+            is_number = word.isdecimal() and word not in self.classes
+            if is_number and 1 <= int(word) <= len(offered):
+                return offered[int(word) - 1]
             if not self.integers or not word or word.isdecimal():
                 return word
             terminal.note(
