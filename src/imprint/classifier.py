@@ -421,11 +421,18 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         numbers = positions(true, classes), positions(predicted, classes)
         return float(accuracy_score(*numbers, sample_weight=sample_weight))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
         """Write the model to one file, atomically. The file contains no code:
         safetensors and JSON.
+
+        With `rows=False`, the file holds no training rows: proxies that are computed
+        from several rows, and the numbers of the calibration. It predicts the same and
+        can be merged; calibrated, it cannot learn or forget. Refused where the proxies
+        of a class are its rows.
         """
         head, columns = self._fitted_state()
+        if not rows:
+            head = head.without_rows()
         document, arrays = head_to_parts(head)
         if hasattr(columns, "feature_names_in_"):
             document["features"] = columns.feature_names_in_.tolist()

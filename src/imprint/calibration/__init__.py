@@ -8,11 +8,13 @@ from imprint.calibration.cross_validation import (
     out_of_fold,
     predict_out_of_fold,
 )
+from imprint.calibration.shared import SharedCalibration
 
 __all__ = [
     "Calibration",
     "CrossValidation",
     "OutOfFold",
+    "SharedCalibration",
     "calibration_error",
     "out_of_fold",
     "predict_out_of_fold",

@@ -4,7 +4,7 @@ held-out rows that assess them.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from imprint.calibration.held import (
     near_copies,
 )
 from imprint.calibration.merging import merge_folds, rename_class, without_rows
+from imprint.calibration.shared import SharedCalibration
 from imprint.core.arrays import (
     Array,
     dtype_name,
@@ -48,6 +49,7 @@ class CrossValidation:
     forgot a class equals one that never saw it.
     """
 
+    has_rows: ClassVar[bool] = True
     # without classes: the method, the seed and the types of rows and labels
     empty: Head
     held: Mapping[Any, HeldRows] = field(default_factory=dict)
@@ -111,6 +113,14 @@ class CrossValidation:
         renamed = rename_class(self, old, new)
         renamed.derived.put("calibration", self.calibration)
         return renamed
+
+    def without_rows(self) -> SharedCalibration:
+        """The calibration alone."""
+        return SharedCalibration(self.calibration)
+
+    def contains(self, label: Any, X: Array) -> Array:
+        """Which rows are rows of a class, held or not.  # (n,)"""
+        return self.held[label].contains(X)
 
     def rows_of(self, label: Any) -> StoredRows | None:
         """All rows of a class; None if not every row is held."""

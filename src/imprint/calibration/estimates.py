@@ -287,7 +287,7 @@ def warn_of_small_samples(
 
     The warning points to the caller's caller.
     """
-    if folds is not None:
+    if folds is not None and folds.has_rows:
         sentences = (
             [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
             if known_only

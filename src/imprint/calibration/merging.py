@@ -67,7 +67,9 @@ def merge_folds(parts: Sequence["CrossValidation"]) -> "CrossValidation":
     return merged
 
 
-def rename_class(folds: "CrossValidation", old: Any, new: Any) -> "CrossValidation":
+def rename_class(
+    folds: "CrossValidation", old: object, new: object
+) -> "CrossValidation":
     """The cross-validation with another name for a class.
 
     Keys and folds depend on the name. A class whose rows are all held gets those of its
@@ -87,7 +89,9 @@ def rename_class(folds: "CrossValidation", old: Any, new: Any) -> "CrossValidati
     return replace(folds, held=held, fitted=fitted)
 
 
-def without_rows(folds: "CrossValidation", label: Any, X: Array) -> "CrossValidation":
+def without_rows(
+    folds: "CrossValidation", label: object, X: Array
+) -> "CrossValidation":
     """The cross-validation without some rows of a class, each of which came once.
 
     Other rows keep their folds.
@@ -131,7 +135,7 @@ def without_rows(folds: "CrossValidation", label: Any, X: Array) -> "CrossValida
     )
 
 
-def _merged_rows(parts: Sequence["CrossValidation"], label: Any) -> HeldRows:
+def _merged_rows(parts: Sequence["CrossValidation"], label: object) -> HeldRows:
     """The held rows of a class, of which no part holds all rows."""
     if len(parts) == 1:
         return parts[0].held[label]
@@ -141,7 +145,7 @@ def _merged_rows(parts: Sequence["CrossValidation"], label: Any) -> HeldRows:
 
 
 def _merged_states(
-    parts: Sequence["CrossValidation"], label: Any
+    parts: Sequence["CrossValidation"], label: object
 ) -> tuple[ClassState, ...]:
     """The states of a class without each fold, where no part holds all its rows."""
     if len(parts) == 1:
@@ -154,12 +158,12 @@ def _merged_states(
     )
 
 
-def numbered_rows(held: HeldRows, seed: int, label: Any) -> NumberedRows:
+def numbered_rows(held: HeldRows, seed: int, label: object) -> NumberedRows:
     """The held rows of a class with the folds of all its rows."""
     return NumberedRows(held, folds_of(seed, label, len(held.digests)))
 
 
-def renumbered(parts: Sequence[NumberedRows], seed: int, label: Any) -> HeldRows:
+def renumbered(parts: Sequence[NumberedRows], seed: int, label: object) -> HeldRows:
     """The held rows of a class that has the rows of all parts, with their old folds.
 
     Each part has a share of the held rows in proportion to its number of rows. Held
@@ -217,7 +221,9 @@ def _shares(
     return np.asarray(candidates[np.sort(first)][:MAX_HELD_ROWS])
 
 
-def _numbers(fold: Array, chosen: Array, seed: int, label: Any) -> tuple[Array, Array]:
+def _numbers(
+    fold: Array, chosen: Array, seed: int, label: object
+) -> tuple[Array, Array]:
     """A new number for every distinct row, and whether the number has its fold.  #
     (n,), (n,)
 

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from imprint.calibration import Calibration, CrossValidation, held
+from imprint.calibration import (
+    Calibration,
+    CrossValidation,
+    SharedCalibration,
+    held,
+)
 from imprint.calibration.held import FOLDS, SHARED
 from imprint.core.arrays import Array, plain
 from imprint.core.blocks import read_blocks
@@ -42,6 +47,7 @@ HEAD_KEYS = (
     "labels",
     "calibration",
     "keep_rows",
+    "shared",
     "tags",
     "tree",
 )
@@ -92,6 +98,9 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     states, arrays = head.states, dict[str, Array]()
     if head.folds is not None:
         document["calibration"], arrays = head.folds.calibration.to_parts()
+    if head.folds is not None and not head.folds.has_rows:
+        document["shared"] = True
+    elif head.folds is not None:
         held_rows = [head.folds.held[label] for label in head.labels]
         shared = [
             held.share_rows(state.summary, rows.rows, head.method.blocks)
@@ -175,11 +184,10 @@ def _unknown_names(
     stacks = "state|sums"
     single = set() if method.per_class else {"weights", "sizes"}
     if "calibration" in document:
+        single |= {*Calibration.array_names()}
+    if "calibration" in document and not document.get("shared"):
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
-        single |= {
-            *Calibration.array_names(),
-            *(f"fold{f}/classes" for f in range(FOLDS)),
-        }
+        single |= {f"fold{f}/classes" for f in range(FOLDS)}
     if "tags" in document:
         single |= {*TagCalibration.array_names()}
 
@@ -221,8 +229,13 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         width=width,
         tree_of_labels=document.get("tree"),
     )
-    folds = None
-    if "calibration" in document:
+    folds: CrossValidation | SharedCalibration | None = None
+    is_shared = document.get("shared", False)
+    require((type(is_shared) is bool and "calibration" in document) or not is_shared)
+    if is_shared:
+        calibration = Calibration.from_parts(document["calibration"], arrays)
+        folds = SharedCalibration(calibration)
+    elif "calibration" in document:
         folds = _folds(empty, labels, arrays)
         keep_rows = document.get("keep_rows", False)
         require(type(keep_rows) is bool)

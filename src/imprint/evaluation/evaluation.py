@@ -218,7 +218,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
     if isinstance(head, TagHead):
         return _describe_tags(head, inputs)
     folds = head.imprinted.folds
-    if not head.calibrated or not isinstance(folds, CrossValidation):
+    if not head.calibrated or folds is None:
         return []
     calibration = folds.calibration
     if len(head) == 1:
@@ -230,10 +230,10 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
         ]
     low, high = (100 * bound for bound in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
-    lines = [
-        f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).",
-        *caveats(folds, inputs),
-    ]
+    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %)."]
+    if not isinstance(folds, CrossValidation):
+        return lines  # the model was shared without rows
+    lines += caveats(folds, inputs)
     return lines + _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
 
 

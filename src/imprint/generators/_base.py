@@ -102,6 +102,17 @@ class Generator(Component):
         """
         return None
 
+    def without_rows(self, state: State) -> State:
+        """The state for a file that must not hold training rows.
+
+        Override it if proxies are computed from several rows.
+        """
+        rule = (
+            "its proxies are training rows, which the file would hold; use mean or"
+            " kmeans"
+        )
+        raise ParameterError(f"{self}: {rule}.")
+
     def summarise_all(
         self,
         parts: Sequence[Array],

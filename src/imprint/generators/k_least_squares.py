@@ -15,7 +15,12 @@ from imprint.generators._base import (
 )
 from imprint.generators.least_squares import MOMENTS_LAYOUT, WEIGHTINGS, LeastSquares
 from imprint.kernels.kmeans import kmeans
-from imprint.kernels.ridge import add_moments, merge_moments, moments
+from imprint.kernels.ridge import (
+    add_moments,
+    merge_moments,
+    moments,
+    packed_moments,
+)
 from imprint.kernels.rows import weighted_rows
 
 
@@ -62,6 +67,9 @@ class KLeastSquares(Generator):
             *append_rows(state["means"], state["mass"], X, weight), rng
         )
         return {**clusters, **add_moments(state, weighted_rows(X, weight))}
+
+    def without_rows(self, state: State) -> State:
+        return packed_moments(state)
 
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         means = joined(states, "means")

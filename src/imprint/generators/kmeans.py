@@ -96,6 +96,9 @@ class KMeans(PerClassGenerator):
         spread = np.concatenate([state["spread"], np.zeros(len(X))])
         return self._cluster(rows, mass, spread, rng)
 
+    def without_rows(self, state: State) -> State:
+        return state
+
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         rows = joined(states, "rows")
         mass = joined(states, "mass")

@@ -12,6 +12,7 @@ from imprint.kernels.ridge import (
     add_moments,
     merge_moments,
     moments,
+    packed_moments,
     remove_moments,
     solve_ridge,
     total_gram,
@@ -87,6 +88,9 @@ class LeastSquares(Generator):
             "mass": mass,
             **remove_moments(state, weighted_rows(X, weight)),
         }
+
+    def without_rows(self, state: State) -> State:
+        return packed_moments(state)
 
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         mass = joined(states, "mass")

@@ -55,6 +55,9 @@ class Mean(PerClassGenerator):
     ) -> State:
         return self.merge([state, self.summarise(X, rng, weight)], rng)
 
+    def without_rows(self, state: State) -> State:
+        return state
+
     def remove(self, state: State, X: Array, weight: Array | None = None) -> State:
         mean = state["rows"][0]
         old_mass = float(state["mass"][0])

@@ -7,7 +7,9 @@ from typing import Any
 
 from imprint.core.errors import printable
 from imprint.core.markdown import as_markdown
+from imprint.generators._base import Generator
 from imprint.head.decider import Decider
+from imprint.head.head import Head, count_single_rows
 from imprint.modalities import modality
 
 HEADING = "# Model card"
@@ -47,6 +49,14 @@ NOT_CALIBRATED = (
 )
 
 
+REVEALS = """## What the file reveals
+
+{}
+Who may ask the model, or read its file, can guess whether an input was among the
+training data; docs/trust.md has measurements.
+"""
+
+
 @dataclass(frozen=True)
 class ModelCard:
     """The facts of a model. `expected_accuracy` is None where the model is not
@@ -68,6 +78,7 @@ class ModelCard:
     network; None for embeddings.
     """
     tags: bool = False  # whether an input may have several of the classes, or none
+    reveals: str = ""  # what the file tells about the training inputs
 
     def as_json(self) -> dict[str, Any]:
         """The facts as plain values."""
@@ -86,6 +97,7 @@ class ModelCard:
                 "",
                 USAGE.format(file=file),
                 LIMITS + limit,
+                REVEALS.format(self.reveals),
             ]
         )
 
@@ -249,4 +261,25 @@ def model_card(
         expected_interval=interval,
         backbone=network,
         tags=head.tags,
+        reveals=_revealed(head.imprinted),
     )
+
+
+def _revealed(head: Head) -> str:
+    """What a file with this head tells about the training inputs."""
+    folds = head.folds
+    if folds is not None and folds.has_rows:
+        held = sum(len(rows.rows) for rows in folds.held.values())
+        return f"It holds the embeddings of {held:,} training inputs."
+    generator = head.method.generator
+    holds_rows = type(generator).without_rows is Generator.without_rows
+    single = 0
+    for state in head.states:
+        if holds_rows:
+            (proxies,) = generator.proxies([state.summary])
+            single += len(proxies)
+        else:
+            single += count_single_rows(state.summary)
+    if not single:
+        return "No proxy in it is a single training input."
+    return f"It holds the embeddings of {single:,} training inputs, as proxies."

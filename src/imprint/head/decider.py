@@ -70,6 +70,7 @@ class Decider:
         def forget_rows(
             self, X: Array, labels: Sequence[Any] | None = None
         ) -> Self: ...
+        def without_rows(self) -> Self: ...  # for a file without training rows
         # the result of `merge`, after `check_types`
         def merged_with(
             self, others: Sequence[Self], names: Sequence[str]

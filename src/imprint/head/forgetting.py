@@ -105,7 +105,7 @@ def _which_are_in(
 ) -> Array:
     """Which rows are in a class, as far as the head stores it.  # (n,)"""
     if head.folds is not None:
-        return np.asarray(head.folds.held[label].contains(X))
+        return np.asarray(head.folds.contains(label, X))
     state = head.states[head.labels.index(label)]
     kept = head.method.generator.all_rows(state.summary)
     if kept is not None:

@@ -137,6 +137,23 @@ class Head(Decider):
         states[i] = state
         return self._changed(states=tuple(states), folds=folds)
 
+    def without_rows(self) -> "Head":
+        """This head without training rows, for a file that others may read.
+
+        Its calibration keeps its numbers. Refused where the proxies of a class are its
+        rows.
+        """
+        states = []
+        for label, state in zip(self.labels, self.states):
+            summary = self.method.generator.without_rows(state.summary)
+            check_shareable(label, summary)
+            states.append(ClassState(summary, state.sums))
+        folds = self.folds and self.folds.without_rows()
+        shared = replace(self, states=tuple(states), folds=folds)
+        if not self.method.per_class:
+            shared.derived.put("proxies", self.proxies)
+        return shared
+
     def only(self, labels: set[Any]) -> "Head":
         chosen = [i for i, label in enumerate(self.labels) if label in labels]
         return self._changed(
@@ -299,3 +316,24 @@ def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str) -> A
             f"A state's {name} must hold one number for each proxy of its class."
         )
     return np.concatenate(parts)
+
+
+def check_shareable(label: Any, summary: State) -> None:
+    """Refuse to share a class each of whose proxies is a training row."""
+    if count_single_rows(summary) == len(summary["mass"]):
+        raise ParameterError(
+            f"share: every proxy of the class {label!r} is a training row; fit the"
+            " model with fewer proxies, such as kmeans(k=5), or with more rows."
+        )
+
+
+def count_single_rows(summary: State) -> int:
+    """The number of proxies of a class that are a training row."""
+    if "mass" not in summary:
+        # then the state consists of rows
+        return len(summary["rows"]) if "rows" in summary else 0
+    is_single = summary["mass"] <= 1
+    if "spread" in summary:
+        # of copies of one row
+        is_single |= summary["spread"] == 0
+    return int(is_single.sum())

@@ -136,14 +136,14 @@ class Merged(NamedTuple):
             )
         if self.lost_calibration:
             sentences.append(
-                "Some of the models are not calibrated, so the merged model is not"
-                " calibrated."
+                "The merged model is not calibrated, because some of the models are not"
+                " or were shared without rows."
             )
         if self.approximate:
             labels = first_names(list(map(repr, self.approximate)), MAX_NAMED)
             sentences.append(
-                f"Proxies of {plural} that are not stored were merged, which is not"
-                f" exactly one fit; classes: {labels}."
+                f"Not all {plural} of some classes are stored, so their proxies were"
+                f" merged, which is not exactly one fit: {labels}."
             )
         return sentences
 
@@ -178,7 +178,9 @@ def merge_heads(
         states.append(state)
         if not is_exact:
             approximate.append(label)
-    is_calibrated = all(head.folds is not None for head in heads)
+    # the calibration of a model that was shared without rows cannot be merged
+    has_rows = [head.folds is not None and head.folds.has_rows for head in heads]
+    is_calibrated = all(has_rows)
     folds = None
     if is_calibrated:
         folds = first.folds.merge([head.folds for head in heads])

@@ -336,14 +336,15 @@ class Imprinter(Predictor):
             warnings.warn(sentence, DataWarning, stacklevel=2)
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
         """Write the model to one file, atomically.
 
         It holds the classifier, the record and fingerprint of the backbone (not its
         weights), and the exemplars: names (of texts also the first 100 characters) and
-        embeddings of the training inputs closest to a proxy.
+        embeddings of the training inputs closest to a proxy. With `rows=False`, it
+        holds no exemplars and no training rows; see `ImprintClassifier.save`.
         """
-        state = self.state
+        state = self.state if rows else self.state.shared()
         document, arrays = state.to_parts()
         document |= {"kind": "classifier", "card": state.card(self.embedder).markdown()}
         if self.embedder.kind.needs_backbone:

@@ -294,6 +294,10 @@ class ImprinterState(NamedTuple):
                     first[label] = exemplars
         return self._with_classes_of(merged.head, first, moved), merged
 
+    def shared(self) -> Self:
+        """The state without training rows and without exemplars."""
+        return self._replace(head=self.head.without_rows(), exemplars={})
+
     def card(self, embedder: BackboneEmbedder) -> ModelCard:
         """The model card."""
         origin = embedder.origin() if embedder.kind.needs_backbone else None
@@ -457,7 +461,7 @@ def _digest(classes: PretrainedClasses) -> str:
 
 def _held_rows(head: Head, label: Any) -> Array:
     """The rows of a class that cross-validation holds; none if it holds no rows."""
-    if head.folds is None:
+    if head.folds is None or not head.folds.has_rows:
         return np.empty((0, head.width or 0), head.dtype)
     rows: Array = head.folds.held[label].rows
     return rows

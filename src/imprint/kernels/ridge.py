@@ -61,6 +61,14 @@ def merge_moments(parts: Sequence[State]) -> State:
     return {"gram": np.sum(grams, axis=0)}
 
 
+def packed_moments(state: State) -> State:
+    """The state with the sum of outer products in place of the rows."""
+    if "data" not in state:
+        return state
+    rest = {name: array for name, array in state.items() if name != "data"}
+    return {**rest, "gram": pack(gram(state["data"]))}
+
+
 def remove_moments(state: State, X: Array) -> State:
     """The moments without some rows."""
     if "gram" in state:

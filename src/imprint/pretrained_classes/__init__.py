@@ -131,6 +131,15 @@ class PretrainedHead(Decider):
         """This head without some rows of new classes."""
         return replace(self, imprinted=self.imprinted.forget_rows(X, labels))
 
+    def without_rows(self) -> "PretrainedHead":
+        """This head without training rows, unless they determine the margin."""
+        if self.strategy == "margin":
+            raise ParameterError(
+                "share: the margin of keep_head is computed from stored rows; fit the"
+                " model with keep_head='qi' or 'done'."
+            )
+        return replace(self, imprinted=self.imprinted.without_rows())
+
     def only(self, labels: set[Any]) -> "PretrainedHead":
         pretrained = self.pretrained.without({*self.pretrained.labels} - labels)
         new = labels.intersection(self.imprinted.labels)

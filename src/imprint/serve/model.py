@@ -105,6 +105,11 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
             f" name for it, or remove it: imprint forget {name} {text!r}."
         )
     folds = None
+    if head.folds is not None and not head.folds.has_rows:
+        raise FileError(
+            f"{name} was shared without the rows that the page needs to calibrate it;"
+            " use the original file, or imprint predict."
+        )
     if head.folds is not None:
         empty = CrossValidation(Head(head.method, head.seed, head.dtype))
         folds = empty.with_classes(

@@ -100,6 +100,10 @@ class TagHead(Decider):
         rest = np.flatnonzero((after > 0) | (before == 0)).tolist()
         return TagHead(sets, tuple(self.labels[i] for i in rest))
 
+    def without_rows(self) -> "TagHead":
+        """This head without training rows; its calibration needs none."""
+        return TagHead(self.imprinted.without_rows(), self.labels)
+
     def only(self, labels: set[Any]) -> "TagHead":
         head = self
         for label in self.labels:

@@ -39,6 +39,9 @@ COMMANDS = {
         ["model.imprint", "--classes", "dark", "-o", "x.imprint"],
         ["model.imprint", "--classes", "zebra", "-o", "x.imprint"],
     ),
+    "share": Words(
+        ["model.imprint", "-o", "x.imprint"], ["nowhere.imprint", "-o", "x.imprint"]
+    ),
     "rename": Words(["model.imprint", "dark", "black"], ["model.imprint", "a", "b"]),
     "predict": Words(
         ["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]

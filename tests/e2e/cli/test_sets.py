@@ -160,3 +160,32 @@ def test_inputs_of_large_classes_need_kept_rows(imprint, tmp_path):
         == 0
     )
     imprint("forget", "m.imprint", "--input", "one.npz").refused("--keep-rows")
+
+
+def test_shared_models_predict_and_merge(imprint, paint, tmp_path):
+    for name, first in (("a", 0), ("b", 5)):
+        folder = paint(tmp_path / name, ["dark", "light"], first=first)
+        imprint("fit", folder, "-o", f"{name}.imprint", *RAW)
+        done = imprint("share", f"{name}.imprint", "-o", f"{name}-shared.imprint")
+        assert done.code == 0
+        assert "Expected accuracy" in done.err
+        assert "No proxy in it is a single training input." in done.err
+        content = (tmp_path / f"{name}-shared.imprint").read_bytes()
+        assert b".png" not in content
+        assert b".png" in (tmp_path / f"{name}.imprint").read_bytes()
+    new = paint(tmp_path / "new", ["dark", "light"], first=20)
+    answers = [
+        json.loads(imprint("predict", f"a{end}.imprint", new, "--json").out)
+        for end in ("", "-shared")
+    ]
+    assert answers[0] == answers[1]
+    done = imprint("merge", "a-shared.imprint", "b-shared.imprint", "-o", "c.imprint")
+    assert done.code == 0
+    assert "not calibrated" in done.err
+    assert "dark" in imprint("predict", "c.imprint", new).out
+    imprint("add", "a-shared.imprint", new).refused("shared without rows")
+    imprint("fit", new, "-o", "all.imprint", "-b", "raw", "--generator", "all")
+    imprint("share", "all.imprint", "-o", "x.imprint").refused(
+        "proxies are training rows"
+    )
+    assert not (tmp_path / "x.imprint").exists()
