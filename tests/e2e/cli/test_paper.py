@@ -120,3 +120,12 @@ def test_refusals_are_one_sentence(imprint, packs, words, sentence):
     assert done.code == 2
     assert sentence in done.err
     assert done.err.count("\n") == 1
+
+
+def test_without_the_reproduction_the_message_names_it(imprint, monkeypatch):
+    monkeypatch.setattr("imprint.study.collection.registered", lambda group: {})
+    listed = imprint("list", "studies")
+    assert (listed.code, listed.out) == (0, "")
+    assert "weight-imprinting-reproduction" in listed.err
+    assert json.loads(imprint("list", "studies", "--json").out) == []
+    imprint("study", "run", "paper/table1").refused("weight-imprinting-reproduction")

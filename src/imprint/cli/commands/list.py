@@ -36,6 +36,9 @@ class Inventory(NamedTuple):
 
     def print(self) -> None:
         """Print the table and the footnote; columns of numbers are right-aligned."""
+        if not self.objects:
+            terminal.note(self.footnote)
+            return
         rows = [
             [_text(column, row[column]) for column in self.columns]
             for row in self.objects
@@ -184,7 +187,13 @@ def list_studies() -> Inventory:
     objects: list[dict[str, Any]] = []
     for collection in collections().values():
         objects += collection.listing()
-    return Inventory(objects, ["name", "title"])
+    footnote = None
+    if not objects:
+        footnote = (
+            "No installed package has named studies. Those of the paper are in the"
+            " distribution weight-imprinting-reproduction."
+        )
+    return Inventory(objects, ["name", "title"], footnote)
 
 
 LISTS: dict[str, Callable[[], Inventory]] = {
