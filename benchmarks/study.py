@@ -217,7 +217,7 @@ def shared_decisions(kernel, decisions):
     counted = []
     for group in groups_in_memory(kernel.proxies, decisions):
         counted += kernel.decide(group)
-        kernel.proxies.normalised.clear()
+        kernel.proxies.clear()
     return {c.decisions[0].number: c for c in counted}
 
 

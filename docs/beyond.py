@@ -28,7 +28,7 @@ from imprint_reproduction.sections import (
     sections_by_artefact,
 )
 from imprint_reproduction.setting import MAX, cosine, role_study, unnormalised
-from imprint_reproduction.tables import compare_rows
+from imprint_reproduction.table_result import compare_rows
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"

@@ -22,7 +22,7 @@ from imprint_reproduction.setting import (
     method_text,
     with_aggregator,
 )
-from imprint_reproduction.tables import compare_rows
+from imprint_reproduction.table_result import compare_rows
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from imprint_reproduction.page import read_runs, sections, write_page
 from imprint_reproduction.run import batches, planned_batches, run
 from imprint_reproduction.sections import Verdict
 from imprint_reproduction.setting import MAX, Setting, discover, role_study
-from imprint_reproduction.tables import compare_rows
+from imprint_reproduction.table_result import compare_rows
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import pytest
 from imprint.stats import compare
 from imprint_reproduction import ARTEFACTS
 from imprint_reproduction.artefact import Finding
+from imprint_reproduction.claims import TABLE_CLAIMS
 from imprint_reproduction.sections import Verdict
-from imprint_reproduction.tables import TableResult
+from imprint_reproduction.table_result import TableResult
 
 HOLDS, FAILS, UNTESTABLE = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE
 
@@ -114,17 +115,15 @@ def test_the_largest_number_of_proxies_must_be_best_for_every_row():
     assert one.largest_k(["x", "y"], 20) == Finding(False, "k = 20 is best for x")
 
 
-def test_every_claim_about_a_table_has_a_test_whose_rows_exist():
+def test_every_claim_about_a_table_is_a_function_of_rows_that_exist():
     tables = [artefact for artefact in ARTEFACTS.values() if hasattr(artefact, "rows")]
     assert len(tables) == 11
-    for artefact in tables:
-        labels = {label for label, *_ in artefact.rows}
-        for claim in artefact.claims.values():
-            test = dict(claim["test"])
-            assert callable(getattr(TableResult, test.pop("name")))
-            texts = [
-                value if isinstance(value, list) else [value] for value in test.values()
-            ]
-            named = {row for values in texts for row in values if isinstance(row, str)}
-            assert named, f"{artefact.name}: {claim['text']}"
-            assert named <= labels, f"{artefact.name}: {claim['text']}"
+    assert set(TABLE_CLAIMS) <= {table.name for table in tables}
+    for table in tables:
+        checks = TABLE_CLAIMS.get(table.name, {})
+        assert set(checks) == set(table.claims)
+        labels = [label for label, *_ in table.rows]
+        rows = result({label: 90.0 - i for i, label in enumerate(labels)})
+        for claim, check in checks.items():
+            assert check.__name__ == f"{table.name}_{claim}"
+            assert isinstance(check(rows), Finding)

@@ -15,7 +15,14 @@ from imprint.study.grid import Grid, method_from_text
 from imprint.study.plan import Plan, plan
 from imprint.study.run import Progress, Summary, run
 from imprint.study.store import Store
-from imprint.study.study import Data, Held, Instance, Packs, Source, Study
+from imprint.study.study import (
+    Data,
+    Held,
+    Instance,
+    Packs,
+    Source,
+    Study,
+)
 
 __all__ = [
     "CollectionReport",

@@ -8,9 +8,13 @@ by a `Head` each.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TypeVar
+from collections.abc import (
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,11 +32,16 @@ from imprint.kernels.scores import (
     count_many,
     count_votes,
 )
-from imprint.kernels.stacks import Neighbours, ProxyStack, span_maxima, stacked
+from imprint.kernels.stacks import (
+    Neighbours,
+    ProxyStack,
+    span_maxima,
+    stacked,
+)
 from imprint.normalisers.l2 import L2
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
-from imprint.study.proxies import ProxyRows, UnitProxies
+from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec
 from imprint.study.work_graph import (
     CountedDecisions,
@@ -67,14 +76,15 @@ DISTANCES = {
     "euclidean": lambda neighbours, Q: neighbours.euclidean(None),
     "euclidean to unit queries": lambda neighbours, Q: neighbours.euclidean(lengths(Q)),
 }
-Key = TypeVar("Key")
+Key = TypeVar("Key", bound=Hashable)
 
 
 @one_thread()
 @without_collection()
 def evaluate(unit: Unit) -> dict[str, Array]:
-    """The columns of a unit, computed on one core, one row per experiment in the order
-    of `unit.experiments`.
+    """The columns of a unit, computed on one core.
+
+    They have one row per experiment, in the order of `unit.experiments`.
     """
     reset_peak()
     data = unit.source.open(unit.backbone, unit.dataset)
@@ -88,80 +98,114 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     results = {
         name: np.zeros(len(graph.decisions), dtype) for name, dtype in COLUMNS.items()
     }
-    for seconds, (decisions, counts, sizes) in _decide(
-        graph, proxies, np.asarray(data.X_test)
-    ):
-        scores = _scores(counts, decisions[0].split) | {
-            "proxies": sizes,
-            "seconds_evaluation": seconds,
-        }
+    for seconds, counted in _decide(graph, proxies, np.asarray(data.X_test)):
+        scores = _scores(counted.counts, counted.decisions[0].split)
+        scores["proxies"] = counted.proxies
+        scores["seconds_evaluation"] = seconds
+        numbers = [decision.number for decision in counted.decisions]
         for name, values in scores.items():
-            results[name][[d.number for d in decisions]] = values
-    experiments, spec = (
-        np.bincount(graph.decided_by),
-        [d.spec.number for d in graph.decisions],
-    )
-    results["seconds_generation"][:] = (
-        proxies.seconds / np.bincount(spec, experiments)
-    )[spec]
+            results[name][numbers] = values
+
+    # The time of shared work is divided among the experiments that share it.
+    experiments = np.bincount(graph.decided_by)  # of each decision
+    spec = [decision.spec.number for decision in graph.decisions]
+    experiments_of_spec = np.bincount(spec, experiments)
+    results["seconds_generation"][:] = (proxies.seconds / experiments_of_spec)[spec]
     results["seconds_evaluation"] /= experiments
     results["peak_memory"][:] = peak_memory()
     return {name: values[graph.decided_by] for name, values in results.items()}
 
 
-def _scores(counts: Counts, split: TaskSplit) -> dict[str, Array | int]:
+def _scores(counts: Counts, split: TaskSplit) -> dict[str, Array | list[int] | int]:
     """Accuracy, F1 and counts of decisions about one task split."""
+    test_rows = len(split.truth)
     # test rows of each class
     support = np.bincount(split.truth, minlength=len(split.classes))
+    # F1 = 2 TP / (rows of the class + predictions of the class)
     total = support + counts.predicted
     f1 = 2 * counts.correct / np.maximum(total, 1)
+    # As in scikit-learn, a class that is neither true nor predicted does not count.
+    classes_that_occur = (total > 0).sum(axis=1)
     return {
-        "accuracy": counts.correct.sum(axis=1) / len(split.truth),
-        "macro_f1": f1.sum(axis=1) / (total > 0).sum(axis=1),
-        "weighted_f1": (f1 * support).sum(axis=1) / len(split.truth),
+        "accuracy": counts.correct.sum(axis=1) / test_rows,
+        "macro_f1": f1.sum(axis=1) / classes_that_occur,
+        "weighted_f1": (f1 * support).sum(axis=1) / test_rows,
         "near_ties": counts.near_ties,
-        "test_rows": len(split.truth),
+        "test_rows": test_rows,
     }
 
 
 def _decide(
-    graph: WorkGraph, proxies: UnitProxies, queries: Array
+    graph: WorkGraph,
+    proxies: UnitProxies,
+    queries: Array,
 ) -> Iterator[tuple[Array, CountedDecisions]]:
     """The decisions of a work graph, counted, with the processor time of each.
 
     Shareable decisions are computed together, the others by a `Head` for each.
     """
     kernel = KernelDecisions(proxies, queries)
-    # else their squared lengths overflow or underflow
+    ways = _by_computation(graph.decisions, kernel, queries)
+    for decision in ways.by_head:
+        yield from _timed(_decide_by_head(proxies, queries, decision), proxies)
+    for group in groups_in_memory(proxies, ways.by_kernel):
+        yield from _timed(kernel.decide(group), proxies)
+    for group in groups_in_memory(proxies, ways.by_votes):
+        votes = _decide_by_votes(graph.splits, proxies, queries, group)
+        yield from _timed(votes, proxies)
+
+
+class Computations(NamedTuple):
+    """Decisions by how they are computed."""
+
+    by_head: list[Decision]
+    by_kernel: list[Decision]
+    by_votes: list[Decision]
+
+
+def _by_computation(
+    decisions: Iterable[Decision],
+    kernel: KernelDecisions,
+    queries: Array,
+) -> Computations:
+    """How each decision is computed."""
+    ways = Computations([], [], [])
+    # Otherwise, the squared lengths of test rows overflow or underflow.
     can_share = lengths(queries) is not None
-    by_head, by_kernel, by_votes = list[Decision](), list[Decision](), list[Decision]()
-    for decision in graph.decisions:
+    for decision in decisions:
         if not (can_share and decision.is_shareable):
-            by_head.append(decision)
+            ways.by_head.append(decision)
         elif type(decision.aggregator) is not Kernel:
-            by_votes.append(decision)
+            ways.by_votes.append(decision)
+        elif kernel.can_decide(decision):
+            ways.by_kernel.append(decision)
         else:
-            (by_kernel if kernel.can_decide(decision) else by_head).append(decision)
-    steps = chain(
-        (_decide_by_head(proxies, queries, decision) for decision in by_head),
-        (kernel.decide(group) for group in groups_in_memory(proxies, by_kernel)),
-        (
-            _decide_by_votes(graph.splits, proxies, queries, group)
-            for group in groups_in_memory(proxies, by_votes)
-        ),
-    )
-    for step in steps:
-        start = time.process_time()
-        counted = list(step)
-        seconds_per_proxy = (time.process_time() - start) / sum(
-            sum(c.proxies) for c in counted
-        )
-        yield from ((seconds_per_proxy * np.array(c.proxies), c) for c in counted)
-        proxies.normalised.clear()
+            ways.by_head.append(decision)
+    return ways
+
+
+def _timed(
+    step: Iterable[CountedDecisions],
+    proxies: UnitProxies,
+) -> Iterator[tuple[Array, CountedDecisions]]:
+    """The decisions of a step, each with its part of the processor time.
+
+    The parts are proportional to the numbers of proxies.
+    """
+    start = time.process_time()
+    counted = list(step)
+    seconds = time.process_time() - start
+    total = sum(sum(c.proxies) for c in counted)
+    seconds_per_proxy = seconds / total
+    for c in counted:
+        yield seconds_per_proxy * np.array(c.proxies), c
+    # The next step has other proxies.
+    proxies.clear()
 
 
 def groups_in_memory(
-    proxies: UnitProxies, decisions: Iterable[Decision]
+    proxies: UnitProxies,
+    decisions: Iterable[Decision],
 ) -> Iterator[list[Decision]]:
     """Decisions in groups whose proxies fit into memory, by seed, because decisions of
     one seed share most proxies.
@@ -171,38 +215,46 @@ def groups_in_memory(
         by_spec[decision.spec].append(decision)
     group: list[Decision] = []
     blocks: dict[ProxyRows, int] = {}
-    for spec in sorted(by_spec, key=lambda spec: (spec.seed or 0, spec.number)):
+    for spec in sorted(by_spec, key=_seed_first):
         group += by_spec[spec]
-        for split, norm_post in dict.fromkeys(
-            (d.split, d.norm_post) for d in by_spec[spec]
-        ):
-            blocks.update(
-                (part.block, part.block.rows.size)
-                for part in proxies.parts(spec, split, norm_post)
-            )
+        sets = dict.fromkeys((d.split, d.norm_post) for d in by_spec[spec])
+        for split, norm_post in sets:
+            for part in proxies.parts(spec, split, norm_post):
+                blocks[part.block] = part.block.rows.size
         if sum(blocks.values()) > MAX_PROXY_VALUES:
             yield group
-            group, blocks = [], {}
+            group = []
+            blocks = {}
     if group:
         yield group
 
 
+def _seed_first(spec: ProxySpec) -> tuple[int, int]:
+    """Orders specs by seed, then by number."""
+    return spec.seed or 0, spec.number
+
+
 def _decide_by_head(
-    proxies: UnitProxies, queries: Array, decision: Decision
+    proxies: UnitProxies,
+    queries: Array,
+    decision: Decision,
 ) -> Iterator[CountedDecisions]:
     """Compute one decision with a `Head`, which supports every method."""
-    head, split = proxies.head(decision), decision.split
+    head = proxies.head(decision)
+    split = decision.split
     step = max(1, MAX_SCORES // len(split.classes))
     rounding = KERNEL_ROUNDING if type(decision.aggregator) is Kernel else ROUNDING
     counts = Counts.of(1, len(split.classes))
-    for i in range(0, len(split.rows), step):
-        scores = head.scores(queries[split.rows[i : i + step]])
+    for start in range(0, len(split.rows), step):
+        rows = split.rows[start : start + step]
+        scores = head.scores(queries[rows])
         if not np.isfinite(scores).all():
             raise ParameterError(
                 f"{head.method}: the scores overflow; scale the rows down or use"
                 " norm_inf='l2'."
             )
-        count_decisions(scores.T, split.truth[i : i + step], rounding, counts)
+        truth = split.truth[start : start + step]
+        count_decisions(scores.T, truth, rounding, counts)
     yield CountedDecisions([decision], counts, [len(head.proxies.labels)])
 
 
@@ -222,28 +274,31 @@ class DecisionTable:
         votes: Sequence[tuple[Decision, Vote]],
         proxies: UnitProxies,
     ) -> None:
-        self.comparison, self.decisions = (
-            comparison,
-            [decision for decision, _ in votes],
-        )
+        self.comparison = comparison
+        self.decisions = [decision for decision, _ in votes]
         self.split = self.decisions[0].split
         row = _numbered((d.spec, d.norm_post) for d in self.decisions)
         column = _numbered(vote for _, vote in votes)
-        self.sets = [
-            proxies.parts(spec, self.split, norm_post) for spec, norm_post in row
-        ]
+        self.sets = []
+        for spec, norm_post in row:
+            self.sets.append(proxies.parts(spec, self.split, norm_post))
         self.votes = list(column)
         self.counts = Counts.of(len(row) * len(column), len(self.split.classes))
+        # the row and the column of each decision
         self._cells = [(row[d.spec, d.norm_post], column[vote]) for d, vote in votes]
 
     def counted(self) -> CountedDecisions:
         """The decisions with their counts."""
         cells = [i * len(self.votes) + j for i, j in self._cells]
-        sizes = [sum(part.size for part in parts) for parts in self.sets]
         counts = Counts(*(count[cells] for count in self.counts))
-        return CountedDecisions(
-            self.decisions, counts, [sizes[i] for i, _ in self._cells]
-        )
+        size_of_set = list(map(_total_size, self.sets))
+        sizes = [size_of_set[i] for i, _ in self._cells]
+        return CountedDecisions(self.decisions, counts, sizes)
+
+
+def _total_size(parts: Iterable[ClassProxies]) -> int:
+    """The number of proxies of all classes."""
+    return sum(part.size for part in parts)
 
 
 def _decide_by_votes(
@@ -259,21 +314,25 @@ def _decide_by_votes(
     for decision in decisions:
         comparison, vote = _comparison(decision)
         votes[comparison, decision.split].append((decision, vote))
-    tables = [
-        DecisionTable(comparison, votes_of_split, proxies)
-        for (comparison, _), votes_of_split in votes.items()
-    ]
+    tables = []
+    for (comparison, _), votes_of_split in votes.items():
+        tables.append(DecisionTable(comparison, votes_of_split, proxies))
     for rows, splits_of_rows in _query_groups(splits):
-        matching = [table for table in tables if table.split in splits_of_rows]
-        if by_product := [
-            table for table in matching if table.comparison == INNER_PRODUCT
-        ]:
+        by_product = []
+        by_distance = []
+        for table in tables:
+            if table.split not in splits_of_rows:
+                continue
+            if table.comparison == INNER_PRODUCT:
+                by_product.append(table)
+            else:
+                by_distance.append(table)
+        if by_product:
             _by_best_score(queries, rows, by_product)
-        if by_distance := [
-            table for table in matching if table.comparison != INNER_PRODUCT
-        ]:
+        if by_distance:
             _by_neighbours(queries, rows, by_distance)
-    yield from (table.counted() for table in tables)
+    for table in tables:
+        yield table.counted()
 
 
 def _comparison(decision: Decision) -> tuple[str, Vote]:
@@ -282,13 +341,14 @@ def _comparison(decision: Decision) -> tuple[str, Vote]:
     """
     aggregator = decision.aggregator
     if not isinstance(aggregator, Nearest):
+        # The best proxy decides alone.
         return INNER_PRODUCT, Vote(1, True)
-    unit_queries = aggregator.metric == "euclidean" and isinstance(
-        decision.norm_inf, L2
-    )
-    return aggregator.metric + " to unit queries" * unit_queries, Vote(
-        aggregator.m, aggregator.weighting == "uniform"
-    )
+    vote = Vote(aggregator.m, aggregator.weighting == "uniform")
+    comparison = aggregator.metric
+    # The cosine does not depend on the lengths of queries.
+    if comparison == "euclidean" and isinstance(decision.norm_inf, L2):
+        comparison = "euclidean to unit queries"
+    return comparison, vote
 
 
 def _query_groups(
@@ -302,14 +362,15 @@ def _query_groups(
     patterns, pattern = np.unique(belongs, axis=0, return_inverse=True)
     for i, has_split in enumerate(patterns):
         if has_split.any():
-            yield (
-                np.flatnonzero(pattern.ravel() == i),
-                [splits[s] for s in np.flatnonzero(has_split).tolist()],
-            )
+            rows = np.flatnonzero(pattern.ravel() == i)
+            numbers = np.flatnonzero(has_split).tolist()
+            yield rows, [splits[number] for number in numbers]
 
 
 def _by_best_score(
-    queries: Array, rows: Array, tables: Sequence[DecisionTable]
+    queries: Array,
+    rows: Array,
+    tables: Sequence[DecisionTable],
 ) -> None:
     """Multiply test rows by all proxies once, take the maximum over each set, then
     count for each task split.
@@ -321,31 +382,35 @@ def _by_best_score(
             "max: the scores overflow; scale the rows down or use norm_pre='l2'."
         )
     for table, indices in zip(tables, positions):
-        count_many(best, indices, table.split.truth_of(rows), ROUNDING, table.counts)
+        truth = table.split.truth_of(rows)
+        count_many(best, indices, truth, ROUNDING, table.counts)
 
 
 def _by_neighbours(
-    queries: Array, rows: Array, tables: Sequence[DecisionTable]
+    queries: Array,
+    rows: Array,
+    tables: Sequence[DecisionTable],
 ) -> None:
     """Multiply test rows by all proxies once for all metrics, some rows at a time, then
     count votes.
     """
     stack, positions = _stack(tables)
-    max_neighbours = max(vote.m for table in tables for vote in table.votes)
+    metrics = {table.comparison for table in tables}
+    max_neighbours = 1
+    for table in tables:
+        max_neighbours = max(max_neighbours, *(vote.m for vote in table.votes))
     step = max(16, MAX_SCORES // len(stack.rows))
-    for batch in (rows[i : i + step] for i in range(0, len(rows), step)):
-        neighbours = Neighbours(queries[batch], stack, max_neighbours)
-        metrics = {table.comparison for table in tables}
-        distances = {
-            metric: DISTANCES[metric](neighbours, queries[batch]) for metric in metrics
-        }
+    for start in range(0, len(rows), step):
+        batch = rows[start : start + step]
+        Q = queries[batch]
+        neighbours = Neighbours(Q, stack, max_neighbours)
+        distances = {metric: DISTANCES[metric](neighbours, Q) for metric in metrics}
         for table, indices in zip(tables, positions):
-            truth, nearest = table.split.truth_of(batch), distances[table.comparison]
             count_votes(
-                nearest,
+                distances[table.comparison],
                 neighbours.starts,
                 indices,
-                truth,
+                table.split.truth_of(batch),
                 table.votes,
                 ROUNDING,
                 table.counts,
@@ -356,15 +421,25 @@ def _stack(tables: Sequence[DecisionTable]) -> tuple[ProxyStack, list[Array]]:
     """The proxies of some tables as one matrix, and for each table the positions of its
     sets in it.  # (sets, C)
     """
-    parts = _numbered(
-        part for table in tables for parts in table.sets for part in parts
-    )
+    every_part = []
+    for table in tables:
+        for parts_of_set in table.sets:
+            every_part += parts_of_set
+    parts = _numbered(every_part)
     blocks = _numbered(part.block for part in parts)
+    # Blocks that `l2` divides; the stack has the lengths of their rows.
     normalised = {part.block for part in parts if part.is_unit}
-    divisors = [block.divisors if block in normalised else None for block in blocks]
+    rows = []
+    divisors = []
+    for block in blocks:
+        rows.append(block.rows)
+        divisors.append(block.divisors if block in normalised else None)
     sets = [(blocks[part.block], part.size, part.is_unit) for part in parts]
-    stack, position = stacked([block.rows for block in blocks], divisors, sets)
-    return stack, [
-        position[[[parts[part] for part in row] for row in table.sets]]
-        for table in tables
-    ]
+    stack, position = stacked(rows, divisors, sets)
+    positions = []
+    for table in tables:
+        numbers = []
+        for parts_of_set in table.sets:
+            numbers.append([parts[part] for part in parts_of_set])
+        positions.append(position[numbers])
+    return stack, positions

@@ -5,18 +5,43 @@ codes; checks of a study's keys.
 import json
 import math
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import (
+    Field,
+    dataclass,
+    field,
+    fields,
+    replace,
+)
 from functools import cache, cached_property, partial
-from itertools import chain, product
-from typing import Any, Self
+from itertools import product
+from typing import (
+    Any,
+    Self,
+    TypeAlias,
+    TypeVar,
+)
 
 import numpy as np
 
 from imprint.core.arrays import Array, factorize
-from imprint.core.component import PARTS, Component, Family
+from imprint.core.component import PARTS, Component
 from imprint.core.errors import ParameterError, unknown
 from imprint.method import FAMILIES, Method
+
+T = TypeVar("T")
+Components: TypeAlias = dict[str, Component]  # by text
+
+# That a grid sets if the text of a component does not.
+GRID_PARAMETERS = {"generator": "k", "aggregator": "m"}
+
+# Values of keys are stored in 64-bit columns.
+BEYOND_INT64 = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +50,8 @@ class Methods:
     each method, integer codes.
     """
 
-    # for each of the five parts, its distinct components by text
-    components: tuple[dict[str, Any], ...]
+    # for each of the five parts, its distinct components
+    components: tuple[Components, ...]
     codes: Array  # (n, 5) for each method, the position of each part in `components`
 
     @classmethod
@@ -34,9 +59,12 @@ class Methods:
         """All combinations of the components of the five parts, each once; the last
         part varies fastest.
         """
-        components = tuple({str(c): c for c in axis} for axis in axes)
-        codes = np.indices([len(axis) for axis in components], dtype=np.int32)
-        return cls(components, codes.reshape(len(PARTS), -1).T)
+        components: list[Components] = []
+        for axis in axes:
+            components.append({str(component): component for component in axis})
+        shape = [len(part) for part in components]
+        codes = np.indices(shape, dtype=np.int32)
+        return cls(tuple(components), codes.reshape(len(PARTS), -1).T)
 
     @classmethod
     def single(cls, method: Method) -> "Methods":
@@ -48,23 +76,25 @@ class Methods:
         """The distinct methods of several sequences, in order of appearance, and their
         indices for each sequence.
         """
-        components = tuple(
-            dict(chain(*(p.items() for p in part)))
-            for part in zip(*(m.components for m in sequences))
-        )
-        code = [{text: i for i, text in enumerate(part)} for part in components]
-        columns = [
-            [
-                np.array([code[j][text] for text in m.components[j]])[m.codes[:, j]]
-                for j in range(len(PARTS))
-            ]
-            for m in sequences
-        ]
-        codes = np.concatenate(columns, axis=1, dtype=np.int32)
-        first, index = factorize(*codes)
-        return cls(components, codes.T[first]), np.split(
-            index, np.cumsum([len(m) for m in sequences])[:-1]
-        )
+        components: list[Components] = []
+        columns: list[Array] = []  # the codes of all methods, by part
+        for j in range(len(PARTS)):
+            of_part: Components = {}
+            for methods in sequences:
+                of_part.update(methods.components[j])
+            code = {text: i for i, text in enumerate(of_part)}
+            column = []
+            for methods in sequences:
+                # from the codes of one sequence to those of all
+                translation = np.array([code[text] for text in methods.components[j]])
+                column.append(translation[methods.codes[:, j]])
+            components.append(of_part)
+            columns.append(np.concatenate(column, dtype=np.int32))
+        codes = np.stack(columns, axis=1)
+        first, index = factorize(*columns)
+        ends = np.cumsum([len(methods) for methods in sequences])
+        distinct = cls(tuple(components), codes[first])
+        return distinct, np.split(index, ends[:-1])
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -73,23 +103,23 @@ class Methods:
         return next(iter(self.take(np.array([i]))))
 
     def __iter__(self) -> Iterator[Method]:
-        return (
-            Method(**dict(zip(PARTS, parts))) for parts in zip(*map(self.column, PARTS))
-        )
+        columns = [self.column(part) for part in PARTS]
+        for parts in zip(*columns):
+            yield Method(**dict(zip(PARTS, parts)))
 
     def column(self, part: str) -> list[Any]:
         """One part of every method."""
-        components = list(self.components[PARTS.index(part)].values())
-        return [components[code] for code in self.codes[:, PARTS.index(part)].tolist()]
+        j = PARTS.index(part)
+        components = list(self.components[j].values())
+        return [components[code] for code in self.codes[:, j].tolist()]
 
     def map_part(self, part: str, function: Callable[[Any], Any]) -> Array:
         """A function of one part of every method, evaluated once per distinct
         component.  # (n,)
         """
         j = PARTS.index(part)
-        return np.array([function(c) for c in self.components[j].values()])[
-            self.codes[:, j]
-        ]
+        values = [function(component) for component in self.components[j].values()]
+        return np.array(values)[self.codes[:, j]]
 
     def has_type(self, part: str, *types: type) -> Array:
         """Whether one part of every method is of one of these types, and not of a
@@ -98,8 +128,10 @@ class Methods:
         return self.map_part(part, lambda component: type(component) in types)
 
     def are_consistent(self) -> Array:
-        """Whether the aggregator of every method can use the proxies of its generator:
-        one that decides by distances needs points.  # (n,)
+        """Whether the aggregator of every method can use the proxies of its generator.
+        # (n,)
+
+        One that decides by distances needs points.
         """
         are_points = self.map_part("generator", lambda generator: generator.points)
         needs_points = self.map_part(
@@ -109,34 +141,31 @@ class Methods:
 
     def encoded(self) -> list[bytes]:
         """The texts of all methods, in UTF-8; a component is encoded once."""
-        texts = (
-            np.array([text.encode() for text in part], dtype=object)
-            for part in self.components
-        )
-        return list(
-            map(
-                b" / ".join,
-                zip(*(part[codes] for part, codes in zip(texts, self.codes.T))),
-            )
-        )
+        columns = []
+        for part, codes in zip(self.components, self.codes.T):
+            texts = [text.encode() for text in part]
+            columns.append(np.array(texts, dtype=object)[codes])
+        return [b" / ".join(parts) for parts in zip(*columns)]
 
     def take(self, chosen: Array) -> "Methods":
         """The methods at some positions, or those where a boolean mask is true."""
         return replace(self, codes=self.codes[chosen])
 
-    def with_part(self, part: str, component: Component, chosen: Array) -> "Methods":
+    def with_part(
+        self,
+        part: str,
+        component: Component,
+        chosen: Array,
+    ) -> "Methods":
         """The same methods; those chosen by a mask have this component as the given
         part.
         """
         j = PARTS.index(part)
-        components, codes = (
-            {**self.components[j], str(component): component},
-            self.codes.copy(),
-        )
-        codes[chosen, j] = [*components].index(str(component))
-        return Methods(
-            (*self.components[:j], components, *self.components[j + 1 :]), codes
-        )
+        components = list(self.components)
+        components[j] = {**components[j], str(component): component}
+        codes = self.codes.copy()
+        codes[chosen, j] = list(components[j]).index(str(component))
+        return Methods(tuple(components), codes)
 
 
 @cache
@@ -150,7 +179,7 @@ def method_from_text(text: str) -> Method:
     'l2 / mean / l2 / l2 / max'
     """
     if "/" not in text:
-        from imprint import recipes  # imports scikit-learn, which workers do not need
+        from imprint import recipes  # workers read no recipes
 
         return Method.of(**recipes.describe(text).parts())
     parts = [part.strip() for part in text.split("/")]
@@ -162,6 +191,10 @@ def method_from_text(text: str) -> Method:
     return Method.of(**dict(zip(PARTS, parts)))
 
 
+def _unchanged(value: T) -> T:
+    return value
+
+
 def key(
     default: Any,
     types: tuple[type, ...],
@@ -169,7 +202,7 @@ def key(
     *,
     minimum: int | None = None,
     required: bool = False,
-    convert: Callable[[Any], Any] = lambda value: value,
+    convert: Callable[[Any], Any] = _unchanged,
 ) -> Any:
     """Declare a key once: its default, the types and the minimum of its values, and how
     they are stored.
@@ -178,7 +211,11 @@ def key(
     required list is not empty.
     """
     metadata = dict(
-        types=types, rule=rule, minimum=minimum, required=required, convert=convert
+        types=types,
+        rule=rule,
+        minimum=minimum,
+        required=required,
+        convert=convert,
     )
     return field(default=default, metadata=metadata)
 
@@ -191,29 +228,30 @@ class Declaration:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            types, minimum = f.metadata["types"], f.metadata["minimum"]
+            value = getattr(self, f.name)
             is_list = isinstance(f.default, tuple)
-            value, call = getattr(self, f.name), f"{type(self).__name__}({f.name}="
-            values = (
-                tuple(value)
-                if isinstance(value, tuple | list) and is_list
-                else (value,)
-            )
-            for v in values:
-                is_legal = isinstance(v, types) and not isinstance(v, bool)
-                if not is_legal or (minimum is not None and not minimum <= v < 2**63):
-                    shown = f"[{reprlib.repr(v)}]" if is_list else reprlib.repr(v)
-                    raise ParameterError(
-                        f"{call}{shown}): {f.name} must be {f.metadata['rule']}."
-                    )
-            if f.metadata["required"] and not values:
-                raise ParameterError(f"{call}[]): {f.name} must name at least one.")
+            values = (value,)
+            if is_list and isinstance(value, tuple | list):
+                values = tuple(value)
+            self._check(f, values)
             if is_list:
-                object.__setattr__(
-                    self,
-                    f.name,
-                    tuple(dict.fromkeys(map(f.metadata["convert"], values))),
+                # Each value once, in the order given.
+                converted = dict.fromkeys(map(f.metadata["convert"], values))
+                object.__setattr__(self, f.name, tuple(converted))
+
+    def _check(self, f: "Field[object]", values: Sequence[object]) -> None:
+        """Refuse values that a key does not take."""
+        call = f"{type(self).__name__}({f.name}="
+        for value in values:
+            if not _is_legal(value, f):
+                shown = reprlib.repr(value)
+                if isinstance(f.default, tuple):
+                    shown = f"[{shown}]"
+                raise ParameterError(
+                    f"{call}{shown}): {f.name} must be {f.metadata['rule']}."
                 )
+        if f.metadata["required"] and not values:
+            raise ParameterError(f"{call}[]): {f.name} must name at least one.")
 
     @classmethod
     def names(cls) -> list[str]:
@@ -221,13 +259,14 @@ class Declaration:
         return [f.name for f in fields(cls)]
 
     @classmethod
-    def of(cls, values: Any) -> Self:
+    def of(cls, values: object) -> Self:
         """The value that a mapping describes; a value of this class is returned
         unchanged.
         """
         if isinstance(values, cls):
             return values
-        kind, names = cls.__name__.lower(), cls.names()
+        kind = cls.__name__.lower()
+        names = cls.names()
         if not isinstance(values, Mapping):
             raise ParameterError(f"A {kind} is a mapping of {', '.join(names)}.")
         for name in values:
@@ -235,49 +274,58 @@ class Declaration:
                 raise unknown(f"key of a {kind}", name, names)
         return cls(**values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The keys with JSON values, which `of` reads."""
         values = {name: getattr(self, name) for name in self.names()}
-        as_json = json.dumps(
-            values,
-            default=lambda v: v.to_json() if isinstance(v, Declaration) else str(v),
-        )
-        return dict(json.loads(as_json))
+        text = json.dumps(values, default=_as_json)
+        return dict(json.loads(text))
+
+
+def _is_legal(value: object, f: "Field[object]") -> bool:
+    """Whether a key takes a value."""
+    # A bool is an int to Python, but in a study it is a mistake.
+    if isinstance(value, bool) or not isinstance(value, f.metadata["types"]):
+        return False
+    minimum = f.metadata["minimum"]
+    if minimum is None:
+        return True
+    return isinstance(value, int) and minimum <= value < BEYOND_INT64
+
+
+def _as_json(value: object) -> object:
+    """A value that is not one of JSON's: a nested declaration, or a component."""
+    return value.to_json() if isinstance(value, Declaration) else str(value)
 
 
 def _component_key(part: str, default: str) -> Any:
     """The key for the components of one part: texts, or objects of a class outside the
     package.
     """
-    example = "a text such as 'kmeans(k=20)'"
     return key(
         (default,),
         (str, Component),
-        example,
+        "a text such as 'kmeans(k=20)'",
         required=True,
         convert=partial(_as_text, part),
     )
 
 
-def _as_text(part: str, value: Any) -> Any:
+def _as_text(part: str, value: str | Component) -> str | Component:
     """A component with a public name as its text; any other is returned unchanged, if
     no component has its name.
     """
     if not isinstance(value, Component):
         return value
-    family: Family[Any] = FAMILIES[part]
     if value.public_name() is not None:
         return str(value)
+    family = FAMILIES[part]
+    # Its text would be that of the other component.
     if type(value).__qualname__ in family.names():
         raise ParameterError(
             f"Grid({part}={value}): this class has the name of another {family.kind};"
             " rename it."
         )
     return value
-
-
-# that a grid sets if the text of a component does not
-GRID_PARAMETERS = {"generator": "k", "aggregator": "m"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,40 +336,31 @@ class Grid(Declaration):
     A component is given as a text, or as an object of a class outside the package.
     """
 
-    norm_pre: tuple[Any, ...] = _component_key("norm_pre", "l2")
-    generator: tuple[Any, ...] = _component_key("generator", "kmeans(k=20)")
-    norm_post: tuple[Any, ...] = _component_key("norm_post", "l2")
-    norm_inf: tuple[Any, ...] = _component_key("norm_inf", "l2")
-    aggregator: tuple[Any, ...] = _component_key("aggregator", "max")
+    norm_pre: tuple[str | Component, ...] = _component_key("norm_pre", "l2")
+    generator: tuple[str | Component, ...] = _component_key("generator", "kmeans(k=20)")
+    norm_post: tuple[str | Component, ...] = _component_key("norm_post", "l2")
+    norm_inf: tuple[str | Component, ...] = _component_key("norm_inf", "l2")
+    aggregator: tuple[str | Component, ...] = _component_key("aggregator", "max")
     k: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
     m: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
 
     def __post_init__(self) -> None:
-        """Refuse norms in positions that they do not allow."""
-        super().__post_init__()
-        # parts that go together, whatever the grid holds: other norms do not matter
-        first = {"generator": "mean", "aggregator": "max"}
-        first |= {part: axis[0] for part, axis in self._axes.items() if "norm" in part}
-        for part, axis in self._axes.items():
-            for component in axis if part.startswith("norm") else ():
-                Method.of(**{**first, part: component})
-
-    def check_consistent(self, rule: str) -> None:
-        """Refuse an aggregator that cannot use the proxies of a generator; `rule` is
-        that of a study which leaves such combinations out.
+        """Refuse norms in positions that they do not allow, and aggregators that cannot
+        use a generator's proxies.
         """
-        norms = {part: axis[0] for part, axis in self._axes.items() if "norm" in part}
-        # one generator and one aggregator of each kind decide for all of that kind
+        super().__post_init__()
+        # `Method` checks itself. A combination is legal if its norms are, each by
+        # itself, and the pair of generator and aggregator is: it suffices to try one
+        # of each kind.
+        first = {part: axis[0] for part, axis in self._axes.items()}
+        for part, axis in self._axes.items():
+            if part.startswith("norm"):
+                for component in axis:
+                    Method.of(**{**first, part: component})
         generators = {g.points: g for g in self._axes["generator"]}
         aggregators = {a.needs_points: a for a in self._axes["aggregator"]}
         for generator, aggregator in product(generators.values(), aggregators.values()):
-            try:
-                Method(**norms, generator=generator, aggregator=aggregator)
-            except ParameterError as e:
-                sentence = str(e).rstrip(".")
-                raise ParameterError(
-                    f"{sentence}, or leave such combinations out with the rule {rule}."
-                ) from None
+            Method(**{**first, "generator": generator, "aggregator": aggregator})
 
     @property
     def points(self) -> int:
@@ -330,26 +369,26 @@ class Grid(Declaration):
 
     def methods(self) -> Methods:
         """All combinations, each once; the last part varies fastest."""
-        return Methods.product([*self._axes.values()])
+        return Methods.product(list(self._axes.values()))
 
     @cached_property
     def _axes(self) -> dict[str, list[Any]]:
         """The components of every part."""
-        return {
-            part: [c for v in getattr(self, part) for c in self._filled_in(part, v)]
-            for part in PARTS
-        }
+        axes: dict[str, list[Any]] = {}
+        for part in PARTS:
+            axes[part] = []
+            for value in getattr(self, part):
+                axes[part] += self._filled_in(part, value)
+        return axes
 
-    def _filled_in(self, part: str, value: Any) -> list[Component]:
+    def _filled_in(self, part: str, value: str | Component) -> list[Component]:
         """The component, once for every value of the parameter that its text does not
         state.
         """
-        component, name = FAMILIES[part].resolve(value), GRID_PARAMETERS.get(part, "")
+        component = FAMILIES[part].resolve(value)
+        name = GRID_PARAMETERS.get(part, "")
         values = getattr(self, name, ())
-        if (
-            not values
-            or not hasattr(component, name)
-            or f"{name}=" in str(value).replace(" ", "")
-        ):
+        is_stated = f"{name}=" in str(value).replace(" ", "")
+        if not values or not hasattr(component, name) or is_stated:
             return [component]
         return [replace(component, **{name: v}) for v in values]

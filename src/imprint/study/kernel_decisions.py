@@ -10,9 +10,9 @@ MobileNet v1 0.25 and 28.3 s for ResNet-50; a `Head` for each takes 12.6 and 52.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -41,6 +41,8 @@ MAX_PROXIES = 8192
 BLOCK_ROWS = 128
 MAX_DISTANCES = 2**20  # between test rows and proxies, in memory at a time
 
+ProxyKey: TypeAlias = tuple[ProxySpec, Normaliser, TaskSplit]
+
 
 class SolvedDecision(NamedTuple):
     """A decision and its solved system: scores are `coefficients` times exp(-rate |q -
@@ -57,7 +59,8 @@ class KernelDecisions:
     """Decisions by `kernel` of one unit."""
 
     def __init__(self, proxies: UnitProxies, queries: Array) -> None:
-        self.proxies, self.queries = proxies, queries
+        self.proxies = proxies
+        self.queries = queries
         self._sums: dict[object, State] = {}
         self._lifted = cache(partial(_lift, queries))
 
@@ -67,34 +70,31 @@ class KernelDecisions:
         """
         if self.proxies.count(decision) > MAX_PROXIES:
             return False
+        gamma = np.float64(_kernel(decision).gamma)
+        # The scale of equal rows is 0.
         with np.errstate(over="ignore", divide="ignore"):
-            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(
-                decision
-            )
+            rate = gamma / self._scale(decision)
         return bool(1 / MAX_RATE < rate < MAX_RATE)
 
     def _scale(self, decision: Decision) -> float:
         """The scale of distances, as `Kernel.prepare` computes it."""
-        key, method = (decision.spec.norm_pre, decision.split), decision.method
+        key = (decision.spec.norm_pre, decision.split)
         if key not in self._sums:
-            statistics = [
-                self.proxies.row_statistics(method, c) for c in decision.split.classes
-            ]
+            method = decision.method
+            statistics = []
+            for c in decision.split.classes:
+                statistics.append(self.proxies.row_statistics(method, c))
             self._sums[key] = method.aggregator.merge(statistics)
         return scale_for(self._sums[key], self.proxies.count(decision))
 
-    def decide(self, decisions: Sequence[Decision]) -> Iterator[CountedDecisions]:
+    def decide(self, decisions: Iterable[Decision]) -> Iterator[CountedDecisions]:
         """Compute decisions, those with the same proxies together."""
-        by_proxies: dict[tuple[ProxySpec, Normaliser, TaskSplit], list[Decision]] = (
-            defaultdict(list)
-        )
+        by_proxies: dict[ProxyKey, list[Decision]] = defaultdict(list)
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split].append(d)
-        for (spec, norm_post, split), same_proxies in by_proxies.items():
-            parts = self.proxies.parts(spec, split, norm_post)
-            states = [self.proxies.states[c, spec] for c in split.classes]
-            weights = np.concatenate([part.rows for part in parts])
-            proxies = build_proxies(states, weights, [part.size for part in parts])
+        for key, same_proxies in by_proxies.items():
+            proxies = self._proxies(*key)
+            # Solved systems whose distances to test rows are the same.
             by_queries: dict[tuple[Normaliser, type], list[SolvedDecision]] = (
                 defaultdict(list)
             )
@@ -103,8 +103,22 @@ class KernelDecisions:
             for (norm_inf, dtype), group in by_queries.items():
                 yield from self._count(proxies.weights, norm_inf, dtype, group)
 
+    def _proxies(
+        self,
+        spec: ProxySpec,
+        norm_post: Normaliser,
+        split: TaskSplit,
+    ) -> Proxies:
+        """The proxies of a task split as one matrix."""
+        parts = self.proxies.parts(spec, split, norm_post)
+        states = [self.proxies.states[c, spec] for c in split.classes]
+        weights = np.concatenate([part.rows for part in parts])
+        return build_proxies(states, weights, [part.size for part in parts])
+
     def _solve(
-        self, proxies: Proxies, decisions: Sequence[Decision]
+        self,
+        proxies: Proxies,
+        decisions: Sequence[Decision],
     ) -> Iterator[SolvedDecision]:
         """Solve the systems of decisions with the same proxies, one for each
         aggregator.
@@ -113,35 +127,38 @@ class KernelDecisions:
         from scipy.linalg.blas import dsyrk
 
         by_aggregator: dict[Kernel, list[Decision]] = defaultdict(list)
-        for d in decisions:
-            by_aggregator[cast(Kernel, d.aggregator)].append(d)
+        for decision in decisions:
+            by_aggregator[_kernel(decision)].append(decision)
         centred = proxies.weights.astype(np.float64)
         centred -= centred.mean(axis=0)
         # (p, p) the lower triangle of centred @ centred.T
         products = np.asarray(dsyrk(1.0, centred.T, trans=True)).T
         lengths = squared_norms(centred)
+        last_aggregator = next(reversed(by_aggregator))
         for aggregator, same_system in by_aggregator.items():
             scale = self._scale(same_system[0])
             rate = aggregator.gamma / scale
-            is_last = aggregator is next(reversed(by_aggregator))
-            K = _gram(
-                products,
-                lengths,
-                rate,
-                out=products if is_last else np.empty_like(products),
-            )
-            np.fill_diagonal(K, 1 + aggregator.noise_of(proxies, scale))
+            # The last system may overwrite the products.
+            is_last = aggregator is last_aggregator
+            out = products if is_last else np.empty_like(products)
+            K = _gram(products, lengths, rate, out)
+            noise = aggregator.noise_of(proxies, scale)
+            np.fill_diagonal(K, 1 + noise)
             weights = class_weights(proxies, aggregator.balance)
-            coefficients = (
-                _solve_in_place(K, proxies.labels, str(aggregator)).T * weights[:, None]
-            )
-            is_narrow = self.queries.dtype == np.float32 and is_precise_in_float32(
-                rate * lengths.max(), coefficients
-            )
-            dtype = np.float32 if is_narrow else np.float64
-            yield from (
-                SolvedDecision(d, rate, coefficients, dtype) for d in same_system
-            )
+            solution = _solve_in_place(K, proxies.labels, str(aggregator))
+            coefficients = solution.T * weights[:, None]
+            dtype = self._kernel_type(rate * lengths.max(), coefficients)
+            for decision in same_system:
+                yield SolvedDecision(decision, rate, coefficients, dtype)
+
+    def _kernel_type(self, largest: float, coefficients: Array) -> type:
+        """The type of kernel values: float32 only where the error of scores stays
+        small.
+        """
+        if self.queries.dtype != np.float32:
+            return np.float64
+        is_precise = is_precise_in_float32(largest, coefficients)
+        return np.float32 if is_precise else np.float64
 
     def _count(
         self,
@@ -156,30 +173,37 @@ class KernelDecisions:
         queries, centre = self._lifted(norm_inf, dtype)
         lifted = lift_proxies(proxies, centre, 1.0, dtype)
         split = group[0].decision.split
-        queries = queries if len(split.rows) == len(queries) else queries[split.rows]
+        # A copy only if the task leaves out test rows.
+        if len(split.rows) != len(queries):
+            queries = queries[split.rows]
         counts = [Counts.of(1, len(split.classes)) for _ in group]
         step = max(16, MAX_DISTANCES // len(lifted))
         for start in range(0, len(split.rows), step):
             D = lifted @ queries[start : start + step].T  # -|q - w|^2
             truth = split.truth[start : start + step]
             for solved, count in zip(group, counts):
-                K = np.multiply(
-                    D, dtype(solved.rate), out=D if solved is group[-1] else None
-                )
+                # The last decision may overwrite the distances.
+                out = D if solved is group[-1] else None
+                K = np.multiply(D, dtype(solved.rate), out=out)
+                np.exp(K, out=K)
                 # (classes, rows)
-                scores = solved.coefficients @ np.exp(K, out=K).astype(
-                    np.float64, copy=False
-                )
-                count_decisions(
-                    scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, count
-                )
-        return (
-            CountedDecisions([s.decision], count, [len(proxies)])
-            for s, count in zip(group, counts)
-        )
+                scores = solved.coefficients @ K.astype(np.float64, copy=False)
+                rounded = scores.astype(self.queries.dtype)
+                count_decisions(rounded, truth, KERNEL_ROUNDING, count)
+        for solved, count in zip(group, counts):
+            yield CountedDecisions([solved.decision], count, [len(proxies)])
 
 
-def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Array]:
+def _kernel(decision: Decision) -> Kernel:
+    """The aggregator of a decision by `kernel`."""
+    return cast(Kernel, decision.aggregator)
+
+
+def _lift(
+    queries: Array,
+    norm_inf: Normaliser,
+    dtype: type,
+) -> tuple[Array, Array]:
     """The normalised test rows as factors of squared distances (see `lift_queries`),
     and their centre.
     """
@@ -188,30 +212,39 @@ def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Arr
     return lift_queries(Q, centre, dtype), centre
 
 
-def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
-    """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower
-    triangle.  # (p, p)
+def _gram(
+    products: Array,
+    lengths: Array,
+    rate: float,
+    out: Array,
+) -> Array:
+    """Values exp(-rate |w_i - w_j|^2), given products and squared lengths; only the
+    lower triangle.  # (p, p)
     """
     for start in range(0, len(out), BLOCK_ROWS):
         stop = start + BLOCK_ROWS
-        block = np.multiply(
-            products[start:stop, :stop], 2 * rate, out=out[start:stop, :stop]
-        )
+        # -rate |w_i - w_j|^2 = 2 rate w_i w_j - rate |w_j|^2 - rate |w_i|^2
+        block = out[start:stop, :stop]
+        np.multiply(products[start:stop, :stop], 2 * rate, out=block)
         block -= rate * lengths[:stop]
         block -= rate * lengths[start:stop, None]
         np.exp(block, out=block)
     return out
 
 
-def _solve_in_place(K: Array, labels: Array, name: str) -> Array:
+def _solve_in_place(
+    K: Array,
+    labels: Array,
+    name: str,
+) -> Array:
     """K^-1 Y for one-hot labels Y, given the lower triangle of K, which is overwritten.
     # (p, classes)
     """
     from scipy.linalg.lapack import dposv
 
-    Y = np.asfortranarray(
-        labels[:, None] == np.arange(labels[-1] + 1), dtype=np.float64
-    )
+    classes = np.arange(labels[-1] + 1)
+    Y = np.asfortranarray(labels[:, None] == classes, dtype=np.float64)
+    # K.T is in Fortran order; its upper triangle is the lower one of K.
     _, A, info = dposv(K.T, Y, overwrite_a=True, overwrite_b=True)
     if info:
         raise ParameterError(

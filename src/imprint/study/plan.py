@@ -3,10 +3,11 @@ computed together.
 """
 
 import hashlib
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress, product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,19 @@ from imprint.study.work_graph import build
 
 # part of every key; to be changed if the same text means another computation
 KEY_VERSION = "1"
-MAX_EXPERIMENTS = 2_000_000  # of a study, by default
-CORE_SPEED = 2e10  # multiplications per second of one core, approximately
-BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
+# Of a study, by default: a grid that was meant to be smaller is noticed before its plan
+# fills the memory. A matter of taste.
+MAX_EXPERIMENTS = 2_000_000
+
+# For estimates, which are rough: multiplications per second of one core, and bytes of a
+# process that has loaded the libraries.
+CORE_SPEED = 2e10
+BASE_MEMORY = 300e6
+
+# Multiplications per test row of a decision, approximately: those that share a product
+# of test rows and proxies, and those by a `Head`.
+SHARED_DECISION = 1e4
+SINGLE_DECISION = 3e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +61,10 @@ class Unit:
         return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
-        norms = " or ".join(
-            dict.fromkeys(self.methods.map_part("norm_pre", str).tolist())
-        )
-        return (
-            f"{self.backbone}, {self.dataset}, {norms} /"
-            f" {type(self.methods[0].generator).__name__}"
-        )
+        texts = self.methods.map_part("norm_pre", str).tolist()
+        norms = " or ".join(dict.fromkeys(texts))
+        generator = type(self.methods[0].generator).__name__
+        return f"{self.backbone}, {self.dataset}, {norms} / {generator}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +95,27 @@ def plan(
     done: Container[bytes] = (),
     limit: int | None = MAX_EXPERIMENTS,
 ) -> Plan:
-    """The units of the experiments that are not `done`; an impossible combination is
-    refused by name.
+    """The units of the experiments that are not finished.
 
     Experiments of several studies with the same pack and type of generator form one
-    unit, and share its work.
+    unit, and share its work. An impossible combination is refused by name.
+
+    Parameters
+    ----------
+    study : Study or sequence of Study
+        Several studies share their common work.
+    source : Source
+        Opens the embeddings.
+    done : container of bytes
+        The keys of finished experiments. [default: none]
+    limit : int, optional
+        A study of more experiments is refused; None means no limit. [default:
+        2,000,000]
+
+    Returns
+    -------
+    Plan
+        The units, longest first.
     """
     studies = [study] if isinstance(study, Study) else list(study)
     for each in studies:
@@ -100,71 +124,137 @@ def plan(
                 f"Study(name={each.name!r}): it names {each.points:,} experiments and"
                 f" the limit is {limit:,}; make it smaller, or raise the limit."
             )
-    methods, indices_by_study = Methods.union([each.methods for each in studies])
-    method_texts, generator_types = (
-        methods.encoded(),
-        methods.map_part("generator", type),
-    )
-    task_texts = tuple(
-        dict.fromkeys(text for each in studies for text in each.task_texts)
-    )
-    seeds = tuple(dict.fromkeys(seed for each in studies for seed in each.seeds))
-    fingerprints, count, units = {}, 0, []
-    for backbone, dataset in dict.fromkeys(
-        pack for each in studies for pack in product(each.backbones, each.datasets)
-    ):
-        data, experiments = source.open(backbone, dataset), []
+    joint = _JointStudy.of(studies)
+    fingerprints: dict[str, str] = {}
+    units: list[Unit] = []
+    count = 0
+    for backbone, dataset in joint.packs():
+        data = source.open(backbone, dataset)
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
-        for each, method in zip(studies, indices_by_study):
-            if backbone in each.backbones and dataset in each.datasets:
-                task = [task_texts.index(text) for text in each.task_texts]
-                seed = [seeds.index(s) for s in each.seeds]
-                # (tasks, methods, seeds, 3)
-                points = np.stack(
-                    np.meshgrid(task, method, seed, indexing="ij"), axis=-1
-                )
-                experiments.append(
-                    points[_possible(each, data, f"{backbone}, {dataset}")].reshape(
-                        -1, 3
-                    )
-                )
-        joined = np.concatenate(experiments)
-        count += len(joined)
-        distinct = joined[factorize(*joined.T)[0]]
-        for generator in dict.fromkeys(generator_types.tolist()):
-            members = distinct[generator_types[distinct[:, 1]] == generator]
-            keys = experiment_keys(
-                data.fingerprint, task_texts, method_texts, seeds, members
-            )
-            missing = np.array([key not in done for key in keys], dtype=bool)
-            if missing.any():
-                used, members[:, 1] = np.unique(members[:, 1], return_inverse=True)
-                unit_methods, members = (
-                    methods.take(used),
-                    members[missing].astype(np.int32),
-                )
-                work = _work(unit_methods, members, data)
-                names = (
-                    source,
-                    backbone,
-                    dataset,
-                    data.fingerprint,
-                    task_texts,
-                    unit_methods,
-                    seeds,
-                )
-                units.append(
-                    Unit(*names, members, b"".join(compress(keys, missing)), work)
-                )
-    combinations = sum(
-        len(each.instances) * len(each.methods) * len(each.seeds) for each in studies
-    )
+        experiments = joint.experiments(backbone, dataset, data)
+        count += len(experiments)
+        distinct = experiments[factorize(*experiments.T)[0]]
+        pack = _OpenPack(source, backbone, dataset, data)
+        units += _units(joint, pack, distinct, done)
+    combinations = 0
+    for each in studies:
+        combinations += len(each.instances) * len(each.methods) * len(each.seeds)
     return Plan(
-        count,
-        combinations - count,
-        tuple(sorted(units, key=lambda u: -u.work)),
-        fingerprints,
+        experiments=count,
+        left_out=combinations - count,
+        units=tuple(sorted(units, key=lambda unit: -unit.work)),
+        fingerprints=fingerprints,
     )
+
+
+class _OpenPack(NamedTuple):
+    """A pack of embeddings and its names."""
+
+    source: Source
+    backbone: str
+    dataset: str
+    data: Data
+
+
+@dataclass(frozen=True, eq=False)
+class _JointStudy:
+    """Several studies together: their distinct tasks, methods and seeds."""
+
+    studies: list[Study]
+    task_texts: tuple[str, ...]
+    methods: Methods
+    seeds: tuple[int, ...]
+    method_indices: list[Array]  # for each study, the indices of its methods
+
+    @classmethod
+    def of(cls, studies: list[Study]) -> "_JointStudy":
+        methods, indices = Methods.union([study.methods for study in studies])
+        # Dictionaries keep the order of appearance.
+        task_texts: dict[str, None] = {}
+        seeds: dict[int, None] = {}
+        for study in studies:
+            task_texts.update(dict.fromkeys(study.task_texts))
+            seeds.update(dict.fromkeys(study.seeds))
+        return cls(studies, tuple(task_texts), methods, tuple(seeds), indices)
+
+    @cached_property
+    def method_texts(self) -> list[bytes]:
+        """The texts of all methods."""
+        return self.methods.encoded()
+
+    @cached_property
+    def generator_types(self) -> Array:
+        """The type of the generator of each method."""
+        return self.methods.map_part("generator", type)
+
+    def packs(self) -> list[tuple[str, str]]:
+        """The backbones and data sets, each pair once."""
+        packs: dict[tuple[str, str], None] = {}
+        for study in self.studies:
+            packs.update(dict.fromkeys(product(study.backbones, study.datasets)))
+        return list(packs)
+
+    def experiments(
+        self,
+        backbone: str,
+        dataset: str,
+        data: Data,
+    ) -> Array:
+        """The possible experiments of all studies on one pack, as indices of their
+        task, method and seed.  # (n, 3)
+        """
+        experiments = []
+        for study, method in zip(self.studies, self.method_indices):
+            if backbone not in study.backbones or dataset not in study.datasets:
+                continue
+            task = [self.task_texts.index(text) for text in study.task_texts]
+            seed = [self.seeds.index(seed) for seed in study.seeds]
+            # (tasks, methods, seeds, 3)
+            grid = np.meshgrid(task, method, seed, indexing="ij")
+            points = np.stack(grid, axis=-1)
+            possible = _possible(study, data, f"{backbone}, {dataset}")
+            experiments.append(points[possible].reshape(-1, 3))
+        return np.concatenate(experiments)
+
+
+def _units(
+    joint: _JointStudy,
+    pack: _OpenPack,
+    experiments: Array,
+    done: Container[bytes],
+) -> Iterator[Unit]:
+    """The unfinished experiments on one pack, a unit for each type of generator."""
+    data = pack.data
+    type_of = joint.generator_types[experiments[:, 1]]
+    for generator in dict.fromkeys(joint.generator_types.tolist()):
+        is_member = type_of == generator
+        members = experiments[is_member]
+        keys = experiment_keys(
+            data.fingerprint,
+            joint.task_texts,
+            joint.method_texts,
+            joint.seeds,
+            members,
+        )
+        missing = np.array([key not in done for key in keys], dtype=bool)
+        if not missing.any():
+            continue
+        # A unit is sent to a worker, so it holds only the methods that it needs.
+        used, members[:, 1] = np.unique(members[:, 1], return_inverse=True)
+        methods = joint.methods.take(used)
+        members = members[missing].astype(np.int32)
+        yield Unit(
+            source=pack.source,
+            backbone=pack.backbone,
+            dataset=pack.dataset,
+            fingerprint=data.fingerprint,
+            tasks=joint.task_texts,
+            methods=methods,
+            seeds=joint.seeds,
+            experiments=members,
+            keys=b"".join(compress(keys, missing)),
+            work=_work(methods, members, data),
+        )
 
 
 def experiment_keys(
@@ -181,38 +271,30 @@ def experiment_keys(
     """
     starts = [f"{KEY_VERSION}\n{fingerprint}\n{task}\n".encode() for task in tasks]
     ends = [f"\n{seed}".encode() for seed in seeds]
-    return [
-        hashlib.sha256(starts[t] + methods[m] + ends[s]).digest()[:16]
-        for t, m, s in zip(*experiments.T.tolist())
-    ]
+    keys = []
+    for t, m, s in zip(*experiments.T.tolist()):
+        text = starts[t] + methods[m] + ends[s]
+        keys.append(hashlib.sha256(text).digest()[:16])
+    return keys
 
 
-def _possible(study: Study, data: Data, where: str) -> Array:
+def _possible(
+    study: Study,
+    data: Data,
+    where: str,
+) -> Array:
     """Whether each task has enough proxies for each method.  # (tasks, methods)
 
     Refuses a task that the data do not allow, and a method with too few proxies unless
     a rule leaves it out.
     """
-    methods, classes = study.methods, np.unique(data.y).tolist()
+    methods = study.methods
     needed = methods.map_part("aggregator", sharing.min_proxies)
     possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
     for t, text in enumerate(study.task_texts):
-        task = tasks.resolve(text)
-        try:
-            labels = task.select(data.y, study.seeds[0], classes).labels
-            test_labels = (
-                task.queries().select(data.y_test, study.seeds[0], classes).labels
-            )
-        except ParameterError as e:
-            raise ParameterError(f"{where}, {text}: {e}") from None
-        if not len(test_labels):
-            raise ParameterError(
-                f"{where}, {text}: the test split has no row of this task."
-            )
-        sizes = np.unique(labels, return_counts=True)[1]
-        available = methods.map_part(
-            "generator", partial(sharing.max_proxies, sizes=sizes)
-        )
+        sizes = _class_sizes(study, data, text, where)
+        max_proxies = partial(sharing.max_proxies, sizes=sizes)
+        available = methods.map_part("generator", max_proxies)
         possible[t] = needed <= available
         if not possible[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(possible[t]))
@@ -224,18 +306,47 @@ def _possible(study: Study, data: Data, where: str) -> Array:
     return possible
 
 
-def _work(methods: Methods, experiments: Array, data: Data) -> float:
+def _class_sizes(
+    study: Study,
+    data: Data,
+    text: str,
+    where: str,
+) -> Array:
+    """The number of training rows of each class of a task; refuses a task that the data
+    do not allow.
+    """
+    task = tasks.resolve(text)
+    classes = np.unique(data.y).tolist()
+    seed = study.seeds[0]  # every seed draws as many rows
+    try:
+        labels = task.select(data.y, seed, classes).labels
+        test_labels = task.queries().select(data.y_test, seed, classes).labels
+    except ParameterError as e:
+        raise ParameterError(f"{where}, {text}: {e}") from None
+    if not len(test_labels):
+        raise ParameterError(
+            f"{where}, {text}: the test split has no row of this task."
+        )
+    _, sizes = np.unique(labels, return_counts=True)
+    return sizes
+
+
+def _work(
+    methods: Methods,
+    experiments: Array,
+    data: Data,
+) -> float:
     """An estimate of the multiplications for proxies and decisions, by which long units
     start first.
     """
     n, d = data.X.shape
     # by norm_pre and generator
-    distinct = methods.take(factorize(*methods.codes[:, :2].T)[0])
+    first, _ = factorize(*methods.codes[:, :2].T)
+    distinct = methods.take(first)
     generating = distinct.map_part("generator", partial(sharing.work, n=n, d=d))
-    deciding = (
-        len(data.X_test)
-        * np.where(sharing.is_shareable(methods), 1e4, 3e5)[experiments[:, 1]]
-    )
+    is_shareable = sharing.is_shareable(methods)[experiments[:, 1]]
+    per_row = np.where(is_shareable, SHARED_DECISION, SINGLE_DECISION)
+    deciding = len(data.X_test) * per_row
     return float(generating.sum() + deciding.sum())
 
 
@@ -245,22 +356,26 @@ def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
     `computations` counts distinct class states and decisions. `seconds` and `memory`
     (bytes, of one worker) are rough.
     """
-    units = [unit for each in plans for unit in each.units]
-    computations, memory = 0, 0.0
-    for unit in units:
-        data = unit.source.open(unit.backbone, unit.dataset)
-        computations += build(unit, data.y, data.y_test).computations()
-        memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
+    computations = 0
+    units = 0
+    seconds = 0.0
+    memory = 0.0
+    for each in plans:
+        units += len(each.units)
+        parallel = max(1, min(workers, len(each.units)))
+        seconds += each.work / CORE_SPEED / parallel
+        for unit in each.units:
+            data = unit.source.open(unit.backbone, unit.dataset)
+            computations += build(unit, data.y, data.y_test).computations()
+            # Four copies of float32 values, roughly.
+            rows = 16 * (data.X.size + data.X_test.size)
+            memory = max(memory, BASE_MEMORY + rows)
     return {
-        **{
-            name: sum(getattr(each, name) for each in plans)
-            for name in ("experiments", "left_out", "to_do")
-        },
+        "experiments": sum(each.experiments for each in plans),
+        "left_out": sum(each.left_out for each in plans),
+        "to_do": sum(each.to_do for each in plans),
         "computations": computations,
-        "units": len(units),
-        "seconds": sum(
-            each.work / CORE_SPEED / max(1, min(workers, len(each.units)))
-            for each in plans
-        ),
+        "units": units,
+        "seconds": seconds,
         "memory": memory,
     }

@@ -3,8 +3,9 @@ once.
 """
 
 import time
+from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,7 +22,12 @@ from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
 from imprint.study.sharing import ProxySpec
-from imprint.study.work_graph import ClassRows, Decision, TaskSplit, WorkGraph
+from imprint.study.work_graph import (
+    ClassRows,
+    Decision,
+    TaskSplit,
+    WorkGraph,
+)
 
 
 class ProxyRows:
@@ -40,11 +46,9 @@ class ProxyRows:
     @cached_property
     def unit(self) -> "ProxyRows":
         """The rows after `l2`."""
-        return ProxyRows(
-            unit_rows(self.rows)
-            if self.divisors is None
-            else self.rows / self.divisors[:, None]
-        )
+        if self.divisors is None:
+            return ProxyRows(unit_rows(self.rows))
+        return ProxyRows(self.rows / self.divisors[:, None])
 
     @cached_property
     def ranks(self) -> Array:
@@ -73,11 +77,11 @@ class ClassProxies(NamedTuple):
         """The proxies after `none` or `l2`."""
         if type(norm) is NoNorm:
             return self
-        return (
-            ClassProxies(self.block.unit, self.size)
-            if self.block.divisors is None
-            else self._replace(is_unit=True)
-        )
+        # Rows that can be divided share their block with those before `l2`, so that
+        # products with test rows are computed once for both.
+        if self.block.divisors is None:
+            return ClassProxies(self.block.unit, self.size)
+        return self._replace(is_unit=True)
 
 
 class UnitProxies:
@@ -92,65 +96,73 @@ class UnitProxies:
         self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}
         # all rows of a class, as they are
         self._class_blocks: dict[ClassRows, ProxyRows] = {}
-        # after `norm_post`, by what they depend on; cleared to free memory
-        self.normalised: dict[object, Any] = {}
-        self._statistics: dict[object, State] = {}
+        # Of all classes of a task split, after `norm_post`, or before it if the
+        # generator uses all classes; by what they depend on.
+        self._by_split: dict[Hashable, list[ClassProxies]] = {}
+        # of one class after `quantile`, by the classes up to it
+        self._by_quantile: dict[Hashable, ClassProxies] = {}
+        self._statistics: dict[Hashable, State] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
             self._summarise(c, norm_pre, specs)
-            self.seconds[[spec.number for spec in specs]] += (
-                time.process_time() - start
-            ) / len(specs)
+            seconds = time.process_time() - start
+            numbers = [spec.number for spec in specs]
+            self.seconds[numbers] += seconds / len(specs)
 
     def _summarise(
-        self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]
+        self,
+        c: ClassRows,
+        norm_pre: Normaliser,
+        specs: list[ProxySpec],
     ) -> None:
         """Compute the states of a class, and the proxies of generators that treat each
         class separately.
         """
         containing = sharing.containing_specs(specs)
         computed = list(dict.fromkeys(containing.values()))
-        states = dict(
-            zip(
-                computed,
-                sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, computed),
-            )
-        )
+        X = norm_pre.apply(self.X[c.rows])
+        computed_states = sharing.summarise(X, c.label, computed)
+        states = dict(zip(computed, computed_states))
         blocks: dict[ProxySpec, ProxyRows] = {}
         for spec, largest in containing.items():
-            self.states[c, spec] = sharing.prefix(spec.generator, states[largest])
-            if (
-                type(spec.generator) is AllRows
-                and type(norm_pre) in sharing.ROW_SCALINGS
-            ):
-                block = self._class_blocks.setdefault(c, ProxyRows(self.X[c.rows]))
-                self._raw[c, spec] = ClassProxies(block, len(block.rows)).after(
-                    norm_pre
-                )
-            elif isinstance(spec.generator, PerClassGenerator):
-                block = blocks.setdefault(
-                    largest, ProxyRows(states[largest]["rows"], self.X.dtype)
-                )
-                self._raw[c, spec] = ClassProxies(
-                    block, len(self.states[c, spec]["rows"])
-                )
+            generator = spec.generator
+            state = sharing.prefix(generator, states[largest])
+            self.states[c, spec] = state
+            scales_rows = type(norm_pre) in sharing.ROW_SCALINGS
+            if type(generator) is AllRows and scales_rows:
+                # One block for both normalisers, see `ClassProxies.after`.
+                if c not in self._class_blocks:
+                    self._class_blocks[c] = ProxyRows(self.X[c.rows])
+                block = self._class_blocks[c]
+                proxies = ClassProxies(block, len(block.rows))
+                self._raw[c, spec] = proxies.after(norm_pre)
+            elif isinstance(generator, PerClassGenerator):
+                if largest not in blocks:
+                    blocks[largest] = ProxyRows(states[largest]["rows"], self.X.dtype)
+                self._raw[c, spec] = ClassProxies(blocks[largest], len(state["rows"]))
+
+    def clear(self) -> None:
+        """Free the memory of normalised proxies."""
+        self._by_split.clear()
+        self._by_quantile.clear()
 
     def parts(
-        self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser
+        self,
+        spec: ProxySpec,
+        split: TaskSplit,
+        norm_post: Normaliser,
     ) -> list[ClassProxies]:
         """The normalised proxies of the classes of a task split; only for shareable
         methods.
         """
-        key = spec, split, norm_post
-        if key not in self.normalised:
+        key = (spec, split, norm_post)
+        if key not in self._by_split:
             raw = self._raw_parts(spec, split)
-            by_quantile = type(norm_post) is Quantile
-            self.normalised[key] = (
-                self._after_quantile(raw)
-                if by_quantile
-                else [p.after(norm_post) for p in raw]
-            )
-        return self.normalised[key]
+            if type(norm_post) is Quantile:
+                self._by_split[key] = self._after_quantile(raw)
+            else:
+                self._by_split[key] = [part.after(norm_post) for part in raw]
+        return self._by_split[key]
 
     def count(self, decision: Decision) -> int:
         """The number of proxies of a decision whose generator treats each class
@@ -162,7 +174,7 @@ class UnitProxies:
         """The statistics of the training rows of a class for the aggregator of a
         method.
         """
-        key = method.aggregator, method.norm_pre, method.norm_inf, c
+        key = (method.aggregator, method.norm_pre, method.norm_inf, c)
         if key not in self._statistics:
             X = self.X[c.rows]
             self._statistics[key] = method.sums(X, method.norm_pre.apply(X))
@@ -170,34 +182,33 @@ class UnitProxies:
 
     def head(self, decision: Decision) -> Head:
         """The head of one decision, from the class states."""
-        method, spec, classes = decision.method, decision.spec, decision.split.classes
-        states = tuple(
-            ClassState(self.states[c, spec], self.row_statistics(method, c))
-            for c in classes
-        )
-        return Head(
-            method,
-            spec.seed or 0,
-            self.X.dtype,
-            tuple(c.label for c in classes),
-            states,
-        )
+        method = decision.method
+        spec = decision.spec
+        states = []
+        for c in decision.split.classes:
+            statistics = self.row_statistics(method, c)
+            states.append(ClassState(self.states[c, spec], statistics))
+        labels = tuple(c.label for c in decision.split.classes)
+        return Head(method, spec.seed or 0, self.X.dtype, labels, tuple(states))
 
-    def _raw_parts(self, spec: ProxySpec, split: TaskSplit) -> list[ClassProxies]:
+    def _raw_parts(
+        self,
+        spec: ProxySpec,
+        split: TaskSplit,
+    ) -> list[ClassProxies]:
         """The proxies of the classes of a task split, before `norm_post`."""
         if isinstance(spec.generator, PerClassGenerator):
             return [self._raw[c, spec] for c in split.classes]
-        if (spec, split) not in self.normalised:
-            by_class = spec.generator.proxies(
-                [self.states[c, spec] for c in split.classes]
-            )
-            self.normalised[spec, split] = [
-                ClassProxies(ProxyRows(rows, self.X.dtype), len(rows))
-                for rows in by_class
-            ]
-        return self.normalised[spec, split]
+        key = (spec, split)
+        if key not in self._by_split:
+            states = [self.states[c, spec] for c in split.classes]
+            parts = []
+            for rows in spec.generator.proxies(states):
+                parts.append(ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)))
+            self._by_split[key] = parts
+        return self._by_split[key]
 
-    def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:
+    def _after_quantile(self, raw: Sequence[ClassProxies]) -> list[ClassProxies]:
         """Proxies after `quantile`; task splits that begin with the same classes share
         their proxies.
 
@@ -205,11 +216,13 @@ class UnitProxies:
         of its values.
         """
         keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
-        self.normalised[keys[0]] = raw[0]
-        if keys[-1] not in self.normalised:
-            targets = successive_targets(raw[0].rows, [part.size for part in raw[1:]])
+        by_classes = self._by_quantile
+        by_classes[keys[0]] = raw[0]
+        if keys[-1] not in by_classes:
+            sizes = [part.size for part in raw[1:]]
+            targets = successive_targets(raw[0].rows, sizes)
             for key, part, target in zip(keys[1:], raw[1:], targets):
-                if key not in self.normalised:
+                if key not in by_classes:
                     rows = target.take(part.source.ranks[: part.size])
-                    self.normalised[key] = ClassProxies(ProxyRows(rows), part.size)
-        return [self.normalised[key] for key in keys]
+                    by_classes[key] = ClassProxies(ProxyRows(rows), part.size)
+        return [by_classes[key] for key in keys]

@@ -23,14 +23,24 @@ from multiprocessing.connection import Connection
 from typing import TypeAlias
 
 from imprint.core.arrays import Array
-from imprint.core.cluster import IN_FLIGHT_PER_SLOT, MAX_RETRIES, Slots, connected
+from imprint.core.cluster import (
+    IN_FLIGHT_PER_SLOT,
+    MAX_RETRIES,
+    Slots,
+    connected,
+)
 from imprint.core.errors import ParameterError, check_int, unknown
 from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
 from imprint.study.evaluate import evaluate
-from imprint.study.plan import MAX_EXPERIMENTS, Unit, plan
+from imprint.study.plan import (
+    MAX_EXPERIMENTS,
+    Plan,
+    Unit,
+    plan,
+)
 from imprint.study.study import Source, Study
 
-# multiplications, some seconds; below, starting worker processes takes longer
+# Multiplications: some seconds. Below, starting worker processes takes longer.
 MIN_PARALLEL_WORK = 5e10
 Columns: TypeAlias = dict[str, Array]
 # a unit with its columns, or with the reason why it failed
@@ -53,6 +63,10 @@ class Progress:
         return self.done / self.seconds if self.seconds else 0.0
 
 
+def _ignore(progress: Progress) -> None:
+    """The default of `progress`."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """The outcome of a run."""
@@ -72,15 +86,37 @@ def run(
     workers: int | None = None,
     engine: str = "local",
     limit: int | None = MAX_EXPERIMENTS,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Progress], None] = _ignore,
 ) -> Summary:
-    """Compute the experiments of a study that are missing in the folder `out`, and
-    store them there.
+    """Compute the experiments of a study that are missing in a folder, and store them
+    there.
 
-    Several studies of the same packs can be given; their common work is computed once.
-    A study of more than `limit` experiments is refused; None means no limit. A run may
-    be killed at any moment and called again: a finished unit is never lost and never
-    computed twice. If a unit fails, its reason is recorded and the others continue.
+    A run may be killed at any moment and called again: a finished unit is never lost
+    and never computed twice. If a unit fails, its reason is recorded and the others
+    continue.
+
+    Parameters
+    ----------
+    study : Study or sequence of Study
+        Several studies of the same packs share their common work.
+    out : str or path
+        The folder of the results.
+    source : Source, optional
+        Opens the embeddings. [default: the folder of the study]
+    workers : int, optional
+        Number of processes. [default: one per core; one for little work]
+    engine : str
+        `local`, or `ray` for a cluster. [default: `local`]
+    limit : int, optional
+        A study of more experiments is refused; None means no limit. [default:
+        2,000,000]
+    progress : callable, optional
+        Called with the progress, after each unit of work.
+
+    Returns
+    -------
+    Summary
+        What was computed, and what failed.
     """
     from imprint.study.store import Store
 
@@ -96,31 +132,67 @@ def run(
         todo = plan(studies, source or studies[0].source(), store.done(), limit)
         store.describe(studies[0], todo)
         default_workers = 1 if todo.work < MIN_PARALLEL_WORK else available_cpus()
-        start, finished_work = time.monotonic(), 0.0
-        done, failed, failures = 0, 0, list[str]()
-
-        def report() -> None:
-            seconds = time.monotonic() - start
-            seconds_left = float("inf") if todo.units else 0.0
-            if finished_work:
-                seconds_left = seconds * (todo.work - finished_work) / finished_work
-            progress(Progress(done, todo.to_do, failed, seconds, seconds_left))
-
+        tally = _Tally(todo)
         with RUNNERS[engine](todo.units, workers or default_workers) as outcomes:
-            report()
+            progress(tally.progress())
             for unit, outcome in outcomes:
                 if isinstance(outcome, str):
                     store.fail(unit, outcome)
-                    failures.append(f"{unit}: {outcome}")
-                    failed += len(unit.experiments)
                 else:
                     store.write(unit, outcome)
-                    done += len(unit.experiments)
-                finished_work += unit.work
-                report()
-    return Summary(
-        todo.experiments, done, failed, time.monotonic() - start, tuple(failures)
-    )
+                tally.add(unit, outcome)
+                progress(tally.progress())
+    return tally.summary()
+
+
+class _Tally:
+    """Counts what a run has finished."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.start = time.monotonic()
+        self.work = 0.0  # of finished units
+        self.done = 0
+        self.failed = 0
+        self.failures: list[str] = []
+
+    def add(self, unit: Unit, outcome: Columns | str) -> None:
+        """Count a finished unit."""
+        self.work += unit.work
+        if isinstance(outcome, str):
+            self.failures.append(f"{unit}: {outcome}")
+            self.failed += len(unit.experiments)
+        else:
+            self.done += len(unit.experiments)
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the start."""
+        return time.monotonic() - self.start
+
+    def progress(self) -> Progress:
+        """The progress so far."""
+        seconds_left = float("inf") if self.plan.units else 0.0
+        if self.work:
+            work_left = self.plan.work - self.work
+            seconds_left = self.seconds * work_left / self.work
+        return Progress(
+            done=self.done,
+            total=self.plan.to_do,
+            failed=self.failed,
+            seconds=self.seconds,
+            seconds_left=seconds_left,
+        )
+
+    def summary(self) -> Summary:
+        """The outcome of the run."""
+        return Summary(
+            experiments=self.plan.experiments,
+            computed=self.done,
+            failed=self.failed,
+            seconds=self.seconds,
+            failures=tuple(self.failures),
+        )
 
 
 @contextmanager
@@ -139,9 +211,9 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
             stack.callback(process.stop)
 
         def submit(unit: Unit) -> Future[Columns]:
-            return next(process for process in processes if process.is_idle()).submit(
-                unit
-            )
+            # No more units are submitted at a time than there are processes.
+            idle = next(process for process in processes if process.is_idle())
+            return idle.submit(unit)
 
         yield _outcomes(units, submit, lambda: len(processes))
 
@@ -155,9 +227,11 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
     evaluates its unit.
     """
     with connected(workers) as ray:
-        task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, retry_exceptions=False)(
-            evaluate
-        )
+        task = ray.remote(
+            num_cpus=1,
+            max_retries=MAX_RETRIES,
+            retry_exceptions=False,
+        )(evaluate)
         slots = Slots(ray)
         yield _outcomes(
             units,
@@ -177,17 +251,19 @@ def _outcomes(
     """Submit units, at most `capacity()` at a time, and yield each with its columns or
     the reason for its failure.
     """
-    waiting, running = deque(units), dict[Future[Columns], Unit]()
+    waiting = deque(units)
+    running: dict[Future[Columns], Unit] = {}
     while waiting or running:
         while waiting and len(running) < capacity():
             unit = waiting.popleft()
             running[submit(unit)] = unit
         for future in wait(running, return_when=FIRST_COMPLETED).done:
+            unit = running.pop(future)
             error = future.exception()
-            yield (
-                running.pop(future),
-                future.result() if error is None else _reason(error),
-            )
+            if error is None:
+                yield unit, future.result()
+            else:
+                yield unit, _reason(error)
 
 
 def _reason(error: BaseException) -> str:
@@ -196,14 +272,10 @@ def _reason(error: BaseException) -> str:
         return "its process was killed, perhaps because memory ran out"
     if type(error).__module__ == "ray.exceptions":
         cause = getattr(error, "cause", None)  # of an error in the task
-        return (
-            _reason(cause)
-            if cause
-            else (
-                f"lost by the cluster after {MAX_RETRIES} retries:"
-                f" {type(error).__name__}"
-            )
-        )
+        if cause:
+            return _reason(cause)
+        kind = type(error).__name__
+        return f"lost by the cluster after {MAX_RETRIES} retries: {kind}"
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
@@ -220,7 +292,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._pipe, worker_end = context.Pipe()
         self._pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=_prepare, initargs=(worker_end,)
+            max_workers=1,
+            mp_context=context,
+            initializer=_prepare,
+            initargs=(worker_end,),
         )
         # starts the process, which inherits the environment
         self._pool.submit(os.getpid)
@@ -231,11 +306,11 @@ class _Worker:
 
     def submit(self, unit: Unit) -> Future[Columns]:
         """Evaluate a unit; a process that was killed is replaced first."""
-        if self._future is not None and isinstance(
-            self._future.exception(), BrokenProcessPool
-        ):
-            self.stop()
-            self.start()
+        if self._future is not None:
+            error = self._future.exception()
+            if isinstance(error, BrokenProcessPool):
+                self.stop()
+                self.start()
         self._future = self._pool.submit(evaluate, unit)
         return self._future
 

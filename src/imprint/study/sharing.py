@@ -5,9 +5,9 @@ A component of another type shares class states only with experiments that need 
 the same state. Everything else is computed for each experiment separately, by `Head`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -37,7 +37,9 @@ from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study.grid import Methods
 
-# relative difference of two scores up to which they are a near tie
+# Relative difference of two scores up to which they are a near tie. Products of float32
+# rows of a few hundred columns differ by a few eps between one order of summation and
+# another.
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
 KERNEL_ROUNDING = 4 * MAX_SCORE_ERROR  # the same for `kernel`, whose sums cancel
 # the proxies for a smaller k are the first k of those for a larger one
@@ -45,6 +47,10 @@ NESTED_GENERATORS = (Random, FPS, CovMax)
 # the proxies are rows of the class
 SELECTING_GENERATORS = (AllRows, Random, FPS, CovMax, KMedoids)
 ROW_SCALINGS = (NoNorm, L2)  # the directions of rows do not change
+# Of k-means, for estimates of the work; the number varies with the data.
+ITERATIONS = 40
+
+Seed: TypeAlias = tuple[int, int]
 SHAREABLE_TYPES = {
     "norm_pre": ROW_SCALINGS,
     "generator": (*SELECTING_GENERATORS, Mean, KMeans, LeastSquares, KLeastSquares),
@@ -73,13 +79,17 @@ def is_shareable(methods: Methods) -> Array:
     """Whether the decisions of each method can be computed together; `Head` computes
     the others.  # (methods,)
     """
-    has_types = [
-        methods.has_type(part, *types) for part, types in SHAREABLE_TYPES.items()
-    ]
-    manhattan = methods.map_part(
-        "aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan"
+    shareable = ~methods.map_part("aggregator", _is_nearest_by("manhattan"))
+    for part, types in SHAREABLE_TYPES.items():
+        shareable &= methods.has_type(part, *types)
+    return shareable
+
+
+def _is_nearest_by(metric: str) -> Callable[[Aggregator], bool]:
+    """Tells whether an aggregator is `nearest` with this metric."""
+    return lambda aggregator: (
+        type(aggregator) is Nearest and aggregator.metric == metric
     )
-    return np.asarray(np.all(has_types, axis=0) & ~manhattan)
 
 
 def uses_seed(generator: Generator) -> bool:
@@ -98,19 +108,17 @@ def canonical(methods: Methods) -> Methods:
     they are selected as proxies need no second normalisation.
     """
     by_max = methods.has_type("aggregator", Max)
-    by_cosine = methods.map_part(
-        "aggregator", lambda a: type(a) is Nearest and a.metric == "cosine"
-    )
+    by_cosine = methods.map_part("aggregator", _is_nearest_by("cosine"))
     scales_queries = methods.has_type("norm_inf", *ROW_SCALINGS)
-    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type(
-        "generator", *SELECTING_GENERATORS
-    )
+    selects_rows = methods.has_type("generator", *SELECTING_GENERATORS)
+    has_unit_proxies = methods.has_type("norm_pre", L2) & selects_rows
     l2_after = methods.has_type("norm_post", L2)
+
+    ignores_length_of_query = (by_max | by_cosine) & scales_queries
+    ignores_l2_after = l2_after & (by_cosine | has_unit_proxies)
     methods = methods.with_part("aggregator", Max(), by_max)
-    methods = methods.with_part(
-        "norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries
-    )
-    return methods.with_part("norm_post", NoNorm(), l2_after & (by_cosine | unit_rows))
+    methods = methods.with_part("norm_inf", NoNorm(), ignores_length_of_query)
+    return methods.with_part("norm_post", NoNorm(), ignores_l2_after)
 
 
 def min_proxies(aggregator: Aggregator) -> int:
@@ -124,9 +132,16 @@ def max_proxies(generator: Generator, sizes: Array) -> float:
         return np.inf
     if type(generator) is AllRows:
         return float(np.sum(sizes))
-    if type(generator) is KMeans:
-        return float(sum(min(size, generator.limit(size)) for size in sizes))
-    return float(np.minimum(sizes, getattr(generator, "k", 1)).sum())
+    return float(sum(min(size, _budget(generator, size)) for size in sizes.tolist()))
+
+
+def _budget(generator: Generator, rows: int) -> int:
+    """The maximum number of proxies of a class with so many rows; 1 if the generator
+    has no such parameter.
+    """
+    if isinstance(generator, KMeans):
+        return generator.limit(rows)
+    return int(getattr(generator, "k", 1))
 
 
 def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
@@ -136,14 +151,17 @@ def containing_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
     For nested generators that is the spec with the largest k. The state of least
     squares does not depend on `reg`.
     """
-    # k orders generators whose states are nested; of others, each is its own
     by_k = sorted(specs, key=lambda spec: _nesting_order(spec.generator))
+    # The last one of equal keys is kept: that with the largest k.
     largest = {_state_key(spec): spec for spec in by_k}
     return {spec: largest[_state_key(spec)] for spec in specs}
 
 
 def _nesting_order(generator: Generator) -> int:
-    return generator.k if type(generator) in NESTED_GENERATORS else 0  # type: ignore[attr-defined]
+    """The number of proxies k, which orders generators whose states are nested."""
+    if type(generator) not in NESTED_GENERATORS:
+        return 0
+    return int(getattr(generator, "k", 0))
 
 
 def _state_key(spec: ProxySpec) -> object:
@@ -156,34 +174,63 @@ def _state_key(spec: ProxySpec) -> object:
     return spec
 
 
-def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+def summarise(
+    X: Array,
+    label: object,
+    specs: Sequence[ProxySpec],
+) -> list[State]:
     """The states of a class for generators of one type.
 
     k-means shares the seeding and the products of rows, least squares the sum of outer
     products, k-medoids the distances.
     """
     kind = type(specs[0].generator)
-    generators: list[Any] = [spec.generator for spec in specs]
+    generators = [spec.generator for spec in specs]
     seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
-    mass = np.ones(len(X))
     if kind in (KMeans, KLeastSquares):
-        limits = [g.limit(len(X)) if kind is KMeans else g.k for g in generators]
-        problems = [Problem(0, k, seed) for k, seed in zip(limits, seeds)]
-        clusterings = kmeans_many([X], problems)
-        if kind is KMeans:
-            return [
-                {"rows": c.centres, "mass": c.mass, "spread": c.spread}
-                for c in clusterings
-            ]
-        shared = moments(X)
-        return [{**cluster_means(X, mass, c.labels), **shared} for c in clusterings]
-    rngs = map(np.random.default_rng, seeds)
+        return _cluster_states(X, generators, seeds)
     if kind is KMedoids:
-        with one_blas_thread():
-            pairs = Pairwise(X)
-            medoids = [g.search(pairs, mass, rng) for g, rng in zip(generators, rngs)]
-        return [medoid_state(X, mass, np.zeros(len(X)), m) for m in medoids]
-    return [g.summarise(X, rng) for g, rng in zip(generators, rngs)]
+        return _medoid_states(X, cast(list[KMedoids], generators), seeds)
+    states = []
+    for generator, seed in zip(generators, seeds):
+        states.append(generator.summarise(X, np.random.default_rng(seed)))
+    return states
+
+
+def _cluster_states(
+    X: Array,
+    generators: Sequence[Generator],
+    seeds: Sequence[Seed],
+) -> list[State]:
+    """The states of k-means, or of k-least-squares, all of one type."""
+    problems = []
+    for generator, seed in zip(generators, seeds):
+        problems.append(Problem(0, _budget(generator, len(X)), seed))
+    clusterings = kmeans_many([X], problems)
+    if type(generators[0]) is KMeans:
+        return [
+            {"rows": c.centres, "mass": c.mass, "spread": c.spread} for c in clusterings
+        ]
+    # The products of all rows do not depend on the clusters.
+    shared = moments(X)
+    mass = np.ones(len(X))
+    return [{**cluster_means(X, mass, c.labels), **shared} for c in clusterings]
+
+
+def _medoid_states(
+    X: Array,
+    generators: Sequence[KMedoids],
+    seeds: Sequence[Seed],
+) -> list[State]:
+    """The states of k-medoids, which share the distances of rows."""
+    mass = np.ones(len(X))
+    states = []
+    with one_blas_thread():
+        pairs = Pairwise(X)
+        for generator, seed in zip(generators, seeds):
+            medoids = generator.search(pairs, mass, np.random.default_rng(seed))
+            states.append(medoid_state(X, mass, np.zeros(len(X)), medoids))
+    return states
 
 
 def prefix(generator: Generator, state: State) -> State:
@@ -191,15 +238,25 @@ def prefix(generator: Generator, state: State) -> State:
     its first k rows.
     """
     if type(generator) in NESTED_GENERATORS:
-        return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
+        k = _nesting_order(generator)
+        return {"rows": state["rows"][:k]}
     return state
 
 
-def work(generator: Generator, n: int, d: int) -> float:
+def work(
+    generator: Generator,
+    n: int,
+    d: int,
+) -> float:
     """The approximate number of multiplications for the proxies of n rows of width
     d.
     """
-    k = generator.limit(n) if type(generator) is KMeans else getattr(generator, "k", 1)
+    k = _budget(generator, n)
     if type(generator) is KMedoids:
+        # The distances of all pairs of rows of a class, and the search. In ten classes
+        # of equal size, n^2 / 10 pairs share a class.
         return n * n / 10.0 * (d + 4 * k)
-    return float(n * d * k) * (40 if type(generator) in (KMeans, KLeastSquares) else 1)
+    distances = float(n * d * k)
+    if type(generator) in (KMeans, KLeastSquares):
+        return ITERATIONS * distances
+    return distances

@@ -33,8 +33,17 @@ from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study
 
-MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
-FORMAT = 2
+MANIFEST = "manifest.json"
+SHARDS = "shards"
+FAILURES = "failures"
+LOCK = ".lock"
+FORMAT = 2  # of the manifest and the shards
+
+# Of a key, and of the digest in the name of a shard: 16 bytes as hexadecimal digits.
+KEY_BYTES = 16
+DIGEST_DIGITS = 2 * KEY_BYTES
+
+# Their versions are recorded, because they may change results.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "numba", "torch", "ray")
 TEXT_COLUMNS = ("backbone", "dataset", "task", *PARTS)
 
@@ -68,15 +77,15 @@ class Store:
             with suppress(FileNotFoundError):
                 read_checked(self.folder / MANIFEST, {"format": int})
         except FileError:
-            rule = (
-                "it is not the manifest of a study, or is damaged; choose another"
-                " folder, or delete the file"
-            )
-            raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
-        folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
+            raise FileError(
+                f"Cannot write {self.folder / MANIFEST}: it is not the manifest of a"
+                " study, or is damaged; choose another folder, or delete the file."
+            ) from None
+        folders = (self.folder, self.folder / SHARDS, self.folder / FAILURES)
         for folder in folders:
             make_folder(folder)
         with exclusive(self.folder / LOCK, self._refuse_second_run):
+            # Files that a killed run had begun to write.
             for folder in folders:
                 remove_partials(folder)
             yield
@@ -94,60 +103,58 @@ class Store:
     def table(self) -> pa.Table:
         """All finished experiments."""
         tables = [_read(path) for path in self.shards()]
-        return (
-            pa.concat_tables(tables).unify_dictionaries()
-            if tables
-            else schema().empty_table()
-        )
+        if not tables:
+            return schema().empty_table()
+        return pa.concat_tables(tables).unify_dictionaries()
 
     def done(self) -> set[bytes]:
         """The keys of all finished experiments."""
-        return {key for path in self.shards() for key in _read(path)["key"].to_pylist()}
+        keys: set[bytes] = set()
+        for path in self.shards():
+            keys.update(_read(path)["key"].to_pylist())
+        return keys
 
     def results(self, study: Study) -> pa.Table:
         """The finished experiments of a study, each once, in the study's order."""
         import pyarrow.compute as pc  # takes 0.1 s, and a run does not need it
 
-        fingerprints, table, keys = (
-            self.manifest()["embeddings"],
-            self.table(),
-            list[bytes](),
-        )
-        methods = study.methods.encoded()
-        experiments = (
-            np.indices((len(study.task_texts), len(methods), len(study.seeds)))
-            .reshape(3, -1)
-            .T
-        )
-        for pack in map("-".join, product(study.backbones, study.datasets)):
-            if pack in fingerprints:
-                keys += experiment_keys(
-                    fingerprints[pack],
-                    study.task_texts,
-                    methods,
-                    study.seeds,
-                    experiments,
-                )
-        keys_of_study = _array(
-            np.frombuffer(b"".join(keys), dtype="V16"), pa.binary(16)
-        )
-        rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
+        table = self.table()
+        keys = self._keys(study)
+        known = table["key"].combine_chunks()
+        rows = pc.index_in(_key_column(b"".join(keys)), value_set=known)
         table = table.take(rows.drop_null())
-        # dictionaries in order of appearance, whatever the shards' order
+        # Dictionaries in order of appearance, whatever the order of the shards.
         for i, name in enumerate(table.column_names):
             if pa.types.is_dictionary(table.schema.types[i]):
-                table = table.set_column(
-                    i,
-                    name,
-                    table[name].cast(pa.string()).combine_chunks().dictionary_encode(),
-                )
+                texts = table[name].cast(pa.string()).combine_chunks()
+                table = table.set_column(i, name, texts.dictionary_encode())
         return table
+
+    def _keys(self, study: Study) -> list[bytes]:
+        """The keys of the experiments of a study, as far as its packs were opened."""
+        fingerprints = self.manifest()["embeddings"]
+        methods = study.methods.encoded()
+        shape = (len(study.task_texts), len(methods), len(study.seeds))
+        experiments = np.indices(shape).reshape(len(shape), -1).T
+        keys: list[bytes] = []
+        for backbone, dataset in product(study.backbones, study.datasets):
+            fingerprint = fingerprints.get(f"{backbone}-{dataset}")
+            if fingerprint is None:
+                continue
+            keys += experiment_keys(
+                fingerprint,
+                study.task_texts,
+                methods,
+                study.seeds,
+                experiments,
+            )
+        return keys
 
     def write(self, unit: Unit, columns: dict[str, Array]) -> None:
         """Store the results of a unit."""
         raw = io.BytesIO()
         pq.write_table(to_table(unit, columns), raw, compression="zstd")
-        digest = hashlib.sha256(raw.getbuffer()).hexdigest()[:32]
+        digest = hashlib.sha256(raw.getbuffer()).hexdigest()[:DIGEST_DIGITS]
         with atomic_write(self.folder / SHARDS / f"{unit.key}-{digest}.parquet") as f:
             f.write(raw.getbuffer())
         (self.folder / FAILURES / f"{unit.key}.json").unlink(missing_ok=True)
@@ -163,11 +170,9 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed units with their reasons."""
-        types = dict(unit=str, experiments=int, reason=str)
-        return [
-            read_checked(path, types)
-            for path in sorted((self.folder / FAILURES).glob("*.json"))
-        ]
+        types = {"unit": str, "experiments": int, "reason": str}
+        paths = sorted((self.folder / FAILURES).glob("*.json"))
+        return [read_checked(path, types) for path in paths]
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, its embeddings, and the software that ran
@@ -197,19 +202,22 @@ class Store:
             raise FileError(
                 f"{self.folder}: no study has been run into this folder."
             ) from None
+        # Before the other keys: another format may have others.
         if manifest["format"] != FORMAT:
-            file_format = manifest["format"]
             raise FileError(
-                f"{self.folder / MANIFEST}: format {file_format}; this imprint reads"
-                f" format {FORMAT}."
+                f"{self.folder / MANIFEST}: format {manifest['format']}; this imprint"
+                f" reads format {FORMAT}."
             )
-        types = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {
-            "experiments": int
+        types = {
+            "study": dict,
+            "embeddings": dict,
+            "libraries": dict,
+            "experiments": int,
+            "imprint": str,
+            "python": str,
+            "machine": str,
         }
-        return read_checked(
-            self.folder / MANIFEST,
-            types | dict.fromkeys(("imprint", "python", "machine"), str),
-        )
+        return read_checked(self.folder / MANIFEST, types)
 
     def study(self) -> Study:
         """The study of the manifest."""
@@ -222,35 +230,38 @@ class Store:
 def schema() -> pa.Schema:
     """The columns of a shard."""
     text = pa.dictionary(pa.int32(), pa.string())
-    numbers = [(name, pa.from_numpy_dtype(dtype)) for name, dtype in COLUMNS.items()]
-    names = [(name, text) for name in TEXT_COLUMNS]
-    return pa.schema(
-        [
-            *names,
-            ("seed", pa.int64()),
-            *numbers,
-            ("fingerprint", text),
-            ("key", pa.binary(16)),
-        ]
-    )
+    columns = {name: text for name in TEXT_COLUMNS}
+    columns["seed"] = pa.int64()
+    for name, dtype in COLUMNS.items():
+        columns[name] = pa.from_numpy_dtype(dtype)
+    columns["fingerprint"] = text
+    columns["key"] = pa.binary(KEY_BYTES)
+    return pa.schema(columns)
 
 
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     """The experiments of a unit with their results."""
     tasks, methods, seeds = unit.experiments.T
     zeros = np.zeros(len(tasks), dtype=np.int32)  # the codes of a column with one value
-    parts = zip(unit.methods.codes.T, unit.methods.components)
     arrays = [
         _encoded(zeros, [unit.backbone]),
         _encoded(zeros, [unit.dataset]),
         _encoded(tasks, unit.tasks),
-        *(_encoded(codes[methods], components) for codes, components in parts),
-        _array(np.array(unit.seeds, dtype=np.int64)[seeds]),
-        *(_array(columns[name]) for name in COLUMNS),
-        _encoded(zeros, [unit.fingerprint]),
-        _array(np.frombuffer(unit.keys, dtype="V16"), pa.binary(16)),
     ]
+    for codes, components in zip(unit.methods.codes.T, unit.methods.components):
+        arrays.append(_encoded(codes[methods], components))
+    seed_values = np.array(unit.seeds, dtype=np.int64)
+    arrays.append(_array(seed_values[seeds]))
+    arrays += [_array(columns[name]) for name in COLUMNS]
+    arrays.append(_encoded(zeros, [unit.fingerprint]))
+    arrays.append(_key_column(unit.keys))
     return pa.Table.from_arrays(arrays, schema=schema())
+
+
+def _key_column(keys: bytes) -> pa.Array:
+    """A column of keys, given one after another."""
+    values = np.frombuffer(keys, dtype=f"V{KEY_BYTES}")
+    return _array(values, pa.binary(KEY_BYTES))
 
 
 def _array(values: Array, kind: pa.DataType | None = None) -> pa.Array:
@@ -258,17 +269,20 @@ def _array(values: Array, kind: pa.DataType | None = None) -> pa.Array:
     import pandas.
     """
     kind = kind or pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(
-        kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
-    )
+    memory = pa.py_buffer(np.ascontiguousarray(values))
+    # The first buffer would say which values are null.
+    return pa.Array.from_buffers(kind, len(values), [None, memory])
 
 
 def _encoded(codes: Array, values: Collection[str]) -> pa.DictionaryArray:
     """A column of texts, given as the code of each row and the texts by code."""
     encoded = [value.encode() for value in values]
+    # Arrow stores texts one after another, and where each begins and ends.
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     texts = pa.StringArray.from_buffers(
-        len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+        len(values),
+        pa.py_buffer(ends),
+        pa.py_buffer(b"".join(encoded)),
     )
     return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), texts)
 
@@ -280,15 +294,15 @@ def _read(path: Path) -> pa.Table:
     damaged = FileError(
         f"{path}: this shard is damaged; delete it and run the study again."
     )
-    if path.stem.rpartition("-")[2] != hashlib.sha256(content).hexdigest()[:32]:
+    expected = path.stem.rpartition("-")[2]
+    if hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS] != expected:
         raise damaged
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError):
         raise damaged from None
-    if not table.schema.equals(schema()) or any(
-        column.null_count for column in table.columns
-    ):
+    has_nulls = any(column.null_count for column in table.columns)
+    if has_nulls or not table.schema.equals(schema()):
         raise damaged
     return table

@@ -8,17 +8,28 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from imprint import tasks
 from imprint.core.arrays import Array, digest
-from imprint.core.errors import FileError, ParameterError, reporting, unknown
+from imprint.core.errors import (
+    FileError,
+    ParameterError,
+    reporting,
+    unknown,
+)
 from imprint.core.files.atomic import home
 from imprint.embeddings.pack import Pack, open_unpacked
 from imprint.normalisers.none import NoNorm
-from imprint.study.grid import Declaration, Grid, Methods, key, method_from_text
+from imprint.study.grid import (
+    Declaration,
+    Grid,
+    Methods,
+    key,
+    method_from_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,10 +66,10 @@ class Packs:
                 " folder."
             )
         if not path.is_file():
-            raise unknown(
-                "pack", name, sorted(p.name for p in Path(self.folder).glob("*-*.npz"))
-            )
-        return open_unpacked(path, Path(self.cache) if self.cache else home() / "packs")
+            packs = Path(self.folder).glob("*-*.npz")
+            raise unknown("pack", name, sorted(pack.name for pack in packs))
+        cache = Path(self.cache) if self.cache else home() / "packs"
+        return open_unpacked(path, cache)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +82,12 @@ class Held:
     _digests: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
 
     def open(self, backbone: str, dataset: str) -> Data:
-        key = backbone, dataset
+        key = (backbone, dataset)
         if key not in self.arrays:
-            raise unknown(
-                "pair of backbone and data set",
-                "-".join(key),
-                map("-".join, self.arrays),
-            )
+            known = map("-".join, self.arrays)
+            raise unknown("pair of backbone and data set", "-".join(key), known)
         X, y, X_test, y_test = map(np.asarray, self.arrays[key])
+        # A digest of large arrays takes a while, and each unit opens them.
         if key not in self._digests:
             self._digests[key] = digest((X, y, X_test, y_test))
         return Data(X, y, X_test, y_test, self._digests[key])
@@ -160,28 +169,22 @@ class Study(Declaration):
         """The number of combinations, before rules leave any out and equal methods are
         counted once.
         """
-        instances = (
-            len(self.backbones)
-            * len(self.datasets)
-            * len(self.tasks)
-            * max(1, len(self.shots))
-        )
-        return (
-            instances
-            * len(self.seeds)
-            * (len(self.recipes) + sum(g.points for g in self.grid))
-        )
+        packs = len(self.backbones) * len(self.datasets)
+        tasks = len(self.tasks) * max(1, len(self.shots))
+        methods = len(self.recipes) + sum(grid.points for grid in self.grid)
+        return packs * tasks * len(self.seeds) * methods
 
     @cached_property
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
         named = [Methods.single(method_from_text(text)) for text in self.recipes]
-        methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
+        of_grids = [grid.methods() for grid in self.grid]
+        methods, _ = Methods.union([*named, *of_grids])
         if "matching_norms" in self.rules:
-            matching = methods.map_part("norm_pre", str) == methods.map_part(
-                "norm_inf", str
-            )
-            methods = methods.take(methods.has_type("norm_pre", NoNorm) | matching)
+            norm_pre = methods.map_part("norm_pre", str)
+            norm_inf = methods.map_part("norm_inf", str)
+            is_plain = methods.has_type("norm_pre", NoNorm)
+            methods = methods.take(is_plain | (norm_pre == norm_inf))
         if CONSISTENT_PARTS in self.rules:
             methods = methods.take(methods.are_consistent())
         if not len(methods):
@@ -193,20 +196,18 @@ class Study(Declaration):
     @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
-        return tuple(
-            starmap(Instance, product(self.backbones, self.datasets, self.task_texts))
-        )
+        combinations = product(self.backbones, self.datasets, self.task_texts)
+        return tuple(starmap(Instance, combinations))
 
     @cached_property
     def task_texts(self) -> tuple[str, ...]:
         """The texts of the tasks, each with every number of shots."""
-        suffixes = [f" | shots(n={n})" for n in self.shots] or [""]
-        return tuple(
-            dict.fromkeys(
-                _task_text(task + suffix)
-                for task, suffix in product(self.tasks, suffixes)
-            )
-        )
+        suffixes = [f" | shots(n={n})" for n in self.shots]
+        texts = []
+        for task, suffix in product(self.tasks, suffixes or [""]):
+            texts.append(_task_text(task + suffix))
+        # Two texts may be one task: `even | shots(n=5)` and `even|shots(n=5)`.
+        return tuple(dict.fromkeys(texts))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
@@ -214,20 +215,23 @@ class Study(Declaration):
         `study`.
         """
         path = Path(path)
+        study: object
         try:
             with reporting("read", path):
-                study = (
-                    runpy.run_path(str(path)).get("study")
-                    if path.suffix == ".py"
-                    else cls.of(_parse(path))
-                )
+                if path.suffix == ".py":
+                    study = runpy.run_path(str(path)).get("study")
+                else:
+                    study = cls.of(_parse(path))
         except ParameterError as e:
             raise ParameterError(f"{path}: {e}") from None
         if not isinstance(study, Study):
             raise ParameterError(
                 f"{path}: a study in Python defines `study = Study(...)`."
             )
-        return study.at(path.parent / study.embeddings) if study.embeddings else study
+        if not study.embeddings:
+            return study
+        # Relative to the file, so that it can be run from any folder.
+        return study.at(path.parent / study.embeddings)
 
     def at(self, folder: str | os.PathLike[str]) -> "Study":
         """The same study with its embeddings in another folder."""
@@ -254,7 +258,8 @@ class Study(Declaration):
         return Store(folder).results(self)
 
 
-def _parse(path: Path) -> Any:
+def _parse(path: Path) -> object:
+    """The contents of a YAML file; JSON is YAML too."""
     import yaml
 
     try:

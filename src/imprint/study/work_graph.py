@@ -3,8 +3,9 @@ proxies and decisions.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from imprint.kernels.scores import Counts
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing
+from imprint.study.grid import Methods
 from imprint.study.sharing import ProxySpec
 
 if TYPE_CHECKING:
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """A label and its training rows; tasks with the same rows under the same label
-    share it.
+    """A label and its training rows.
+
+    Tasks with the same rows under the same label share it.
     """
 
-    label: Any
+    label: object
     rows: Array
 
 
@@ -41,7 +44,8 @@ class TaskSplit:
 
     def truth_of(self, rows: Array) -> Array:
         """The indices of the true classes of some of its test rows."""
-        return np.asarray(self.truth[np.searchsorted(self.rows, rows)])
+        positions = np.searchsorted(self.rows, rows)
+        return np.asarray(self.truth[positions])
 
 
 class Decision(NamedTuple):
@@ -79,6 +83,10 @@ class CountedDecisions(NamedTuple):
     proxies: list[int]
 
 
+ClassKey: TypeAlias = tuple[ClassRows, Normaliser]
+"""A class and its `norm_pre`: what a class is summarised from."""
+
+
 @dataclass(frozen=True, eq=False)
 class WorkGraph:
     """The computations of a unit."""
@@ -88,74 +96,101 @@ class WorkGraph:
     decisions: list[Decision]
     decided_by: Array  # for each experiment, the number of its decision
 
-    def specs_by_class(self) -> dict[tuple[ClassRows, Normaliser], list[ProxySpec]]:
+    def specs_by_class(self) -> dict[ClassKey, list[ProxySpec]]:
         """For each class and `norm_pre`, the specs of its proxies."""
-        by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = (
-            defaultdict(dict)
-        )
-        for spec, split in dict.fromkeys((d.spec, d.split) for d in self.decisions):
+        # Dictionaries instead of sets, because their order is reproducible.
+        by_class: dict[ClassKey, dict[ProxySpec, None]] = defaultdict(dict)
+        pairs = dict.fromkeys((d.spec, d.split) for d in self.decisions)
+        for spec, split in pairs:
             for c in split.classes:
                 by_class[c, spec.norm_pre][spec] = None
         return {key: list(specs) for key, specs in by_class.items()}
 
     def computations(self) -> int:
         """The number of class states and decisions to compute."""
-        computed = (
-            sharing.containing_specs(specs).values()
-            for specs in self.specs_by_class().values()
-        )
-        return sum(len(set(specs)) for specs in computed) + len(self.decisions)
+        states = 0
+        for specs in self.specs_by_class().values():
+            containing = sharing.containing_specs(specs)
+            states += len(set(containing.values()))
+        return states + len(self.decisions)
 
 
-def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
+def build(
+    unit: "Unit",
+    y: Array,
+    y_test: Array,
+) -> WorkGraph:
     """The work graph of a unit, given the labels of its data."""
     task, method, seed = unit.experiments.T  # indices
     splits, split_numbers = _task_splits(unit, y, y_test)
     split = split_numbers[task, seed]
     methods = sharing.canonical(unit.methods)
     pre, generator, *later_parts = methods.codes[method].T
-    seeded = methods.map_part("generator", sharing.uses_seed)[method]
-    first, spec = factorize(pre, generator, np.where(seeded, seed, 0))
-    seeds = [
-        unit.seeds[s] if uses_seed else None
-        for s, uses_seed in zip(seed[first].tolist(), seeded[first].tolist())
-    ]
-    distinct = methods.take(method[first])
-    specs = list(
-        map(
-            ProxySpec,
-            range(len(first)),
-            distinct.column("norm_pre"),
-            distinct.column("generator"),
-            seeds,
-        )
-    )
+
+    # Proxies are computed once for each normaliser, generator and seed; those that do
+    # not depend on the seed once for all seeds.
+    is_seeded = methods.map_part("generator", sharing.uses_seed)[method]
+    seed_of_spec = np.where(is_seeded, seed, 0)
+    first, spec = factorize(pre, generator, seed_of_spec)
+    seeds = []
+    for s, uses_seed in zip(seed[first].tolist(), is_seeded[first].tolist()):
+        seeds.append(unit.seeds[s] if uses_seed else None)
+    specs = _proxy_specs(methods.take(method[first]), seeds)
+
+    # A decision is computed once for each set of proxies, task split and later parts.
     first, decided_by = factorize(spec, split, *later_parts)
-    distinct = methods.take(method[first])
-    columns = (
+    decisions = _decisions(
+        methods.take(method[first]),
         [specs[i] for i in spec[first].tolist()],
         [splits[i] for i in split[first].tolist()],
-        *(distinct.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
-        sharing.is_shareable(distinct).tolist(),
     )
-    return WorkGraph(
-        splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by
+    return WorkGraph(splits, specs, decisions, decided_by)
+
+
+def _proxy_specs(
+    methods: Methods,
+    seeds: Sequence[int | None],
+) -> list[ProxySpec]:
+    """A spec for the first two parts of each method."""
+    norms = methods.column("norm_pre")
+    generators = methods.column("generator")
+    numbers = range(len(seeds))
+    return list(map(ProxySpec, numbers, norms, generators, seeds))
+
+
+def _decisions(
+    methods: Methods,
+    specs: Sequence[ProxySpec],
+    splits: Sequence[TaskSplit],
+) -> list[Decision]:
+    """A decision for each method, with the proxies of a spec, about a task split."""
+    return list(
+        map(
+            Decision,
+            range(len(specs)),
+            specs,
+            splits,
+            methods.column("norm_post"),
+            methods.column("norm_inf"),
+            methods.column("aggregator"),
+            sharing.is_shareable(methods).tolist(),
+        )
     )
 
 
 def _task_splits(
-    unit: "Unit", y: Array, y_test: Array
+    unit: "Unit",
+    y: Array,
+    y_test: Array,
 ) -> tuple[list[TaskSplit], Array]:
     """The distinct task splits of a unit, and for every task and seed the number of its
     split.  # (tasks, seeds)
 
     Seeds that select the same rows share a split.
     """
-    classes: dict[tuple[Any, bytes], ClassRows] = {}
-    splits, number_of = (
-        list[TaskSplit](),
-        dict[tuple[int, tuple[ClassRows, ...]], int](),
-    )
+    classes: dict[tuple[object, bytes], ClassRows] = {}
+    splits: list[TaskSplit] = []
+    number_of: dict[tuple[int, tuple[ClassRows, ...]], int] = {}
     numbers = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first, _ = factorize(unit.experiments[:, 0], unit.experiments[:, 2])
@@ -163,17 +198,15 @@ def _task_splits(
         task = tasks.resolve(unit.tasks[t])
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)
         names, codes = np.unique(labels, return_inverse=True)
-        selected = [
-            ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())
-        ]
-        shared = tuple(
-            classes.setdefault((c.label, c.rows.tobytes()), c) for c in selected
-        )
+        members = []
+        for i, label in enumerate(names.tolist()):
+            c = ClassRows(label, rows[codes == i])
+            members.append(classes.setdefault((label, c.rows.tobytes()), c))
+        shared = tuple(members)
         if (t, shared) not in number_of:
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
+            truth = np.searchsorted(names, test.labels)
             number_of[t, shared] = len(splits)
-            splits.append(
-                TaskSplit(shared, test.rows, np.searchsorted(names, test.labels))
-            )
+            splits.append(TaskSplit(shared, test.rows, truth))
         numbers[t, s] = number_of[t, shared]
     return splits, numbers
