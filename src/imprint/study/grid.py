@@ -345,22 +345,36 @@ class Grid(Declaration):
     m: tuple[int, ...] = key((), (int,), "int >= 1", minimum=1)
 
     def __post_init__(self) -> None:
-        """Refuse norms in positions that they do not allow, and aggregators that cannot
-        use a generator's proxies.
-        """
+        """Refuse norms in positions that they do not allow."""
         super().__post_init__()
-        # `Method` checks itself. A combination is legal if its norms are, each by
-        # itself, and the pair of generator and aggregator is: it suffices to try one
-        # of each kind.
-        first = {part: axis[0] for part, axis in self._axes.items()}
-        for part, axis in self._axes.items():
-            if part.startswith("norm"):
-                for component in axis:
-                    Method.of(**{**first, part: component})
+        # Parts that go together, whatever the grid holds: other norms do not matter.
+        legal = {"generator": "mean", "aggregator": "max", **self._first_norms}
+        for part in self._first_norms:
+            for component in self._axes[part]:
+                Method.of(**{**legal, part: component})
+
+    @property
+    def _first_norms(self) -> dict[str, Any]:
+        """One normaliser for each position."""
+        norms = [part for part in PARTS if part.startswith("norm")]
+        return {part: self._axes[part][0] for part in norms}
+
+    def check_consistent(self, rule: str) -> None:
+        """Refuse an aggregator that cannot use the proxies of a generator.
+
+        `rule` is that of a study which leaves such combinations out.
+        """
+        # One generator and one aggregator of each kind decide for all of that kind.
         generators = {g.points: g for g in self._axes["generator"]}
         aggregators = {a.needs_points: a for a in self._axes["aggregator"]}
         for generator, aggregator in product(generators.values(), aggregators.values()):
-            Method(**{**first, "generator": generator, "aggregator": aggregator})
+            try:
+                Method(**self._first_norms, generator=generator, aggregator=aggregator)
+            except ParameterError as e:
+                sentence = str(e).rstrip(".")
+                raise ParameterError(
+                    f"{sentence}, or leave such combinations out with the rule {rule}."
+                ) from None
 
     @property
     def points(self) -> int:
