@@ -27,6 +27,7 @@ PREFIXES = dict.fromkeys(("onnx", "tflite"), "FILE")
 PREFIXES |= dict.fromkeys(
     ("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"
 )
+PREFIXES |= {"minirocket": "CHANNELS"}
 """The adapters of backbones without a record here, such as `onnx:FILE`, and what
 follows the colon.
 """
@@ -58,6 +59,8 @@ class Record:
     language: str | None = None
     # length of a frame of sound; a recording is the average of its frames
     seconds: float | None = None
+    # of a time series; None for any number
+    channels: int | None = None
     layer: str | None = None  # the output or tensor that is the embedding
     # several tensors that are the embedding side by side, the last layer first
     blocks: tuple[Block, ...] = ()
@@ -165,6 +168,7 @@ class Record:
             self.preprocess.as_json() if self.preprocess else None, sort_keys=True
         )
         truncation = [] if self.tokens is None else [f"{self.tokens} tokens"]
+        channels = [] if self.channels is None else [f"{self.channels} channels"]
         blocks = []
         if self.blocks:
             stated = [b.as_json() for b in self.blocks]
@@ -178,6 +182,7 @@ class Record:
                 self.layer or "",
                 precision,
                 *truncation,
+                *channels,
                 *blocks,
             ]
         )
@@ -258,6 +263,8 @@ def find(spec: object) -> Record | str:
     prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if prefix not in PREFIXES or not rest:
         return named(spec)
+    if PREFIXES[prefix] == "CHANNELS":
+        return _with_channels(prefix, rest)
     return (
         of_file(Path(os.path.expanduser(rest)), prefix)
         if PREFIXES[prefix] == "FILE"
@@ -333,6 +340,16 @@ def _each(facts: Iterable[str | None]) -> str | None:
     """What records state, each once."""
     stated = dict.fromkeys(fact for fact in facts if fact is not None)
     return "; ".join(stated) or None
+
+
+def _with_channels(name: str, channels: str) -> Record:
+    """The record of a named backbone for series of one number of channels."""
+    if not re.fullmatch("[1-9][0-9]{0,4}", channels):
+        raise ParameterError(
+            f"{name}:{channels}: the number of channels must be int >= 1, such as"
+            f" {name}:3."
+        )
+    return replace(named(name), channels=int(channels))
 
 
 def last_layer(spec: str) -> str:

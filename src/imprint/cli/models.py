@@ -20,7 +20,8 @@ from imprint.core.label_sets import indicator
 from imprint.datasets import Split
 from imprint.datasets.folder import ARCHIVE
 from imprint.datasets.split import NO_LABELS, plain_labels
-from imprint.datasets.tables import load_table, table_suffix
+from imprint.datasets.tables import first_row, load_table, table_suffix
+from imprint.datasets.tables.composed import kind_of_columns
 from imprint.datasets.tables.values import INTEGER
 from imprint.evaluation.evaluation import (
     Evaluation,
@@ -36,6 +37,7 @@ from imprint.modalities import Modality, of_file
 from imprint.tags import TagHead
 
 STANDARD_INPUT = "-"
+PACK = ".npz"
 Result = Evaluation | TagEvaluation
 
 
@@ -63,6 +65,8 @@ def read_inputs(
         raise ParameterError("predict: standard input has no lines.")
     paths = [value for value in values if isinstance(value, Path)]
     if not kind.needs_backbone or (kind.typed and any(map(table_suffix, paths))):
+        return _load_rows(values, kind, table)
+    if len(values) == 1 and paths and holds_several(paths[0], kind):
         return _load_rows(values, kind, table)
     is_archive = any(path.suffix.lower() == ARCHIVE for path in paths)
     if is_archive and len(values) > 1:
@@ -134,7 +138,24 @@ def _load_rows(
         )
     if table_suffix(path):
         return load_table(path, None, labelled=False, **vars(table))
-    return datasets.load(path, labelled=False, **vars(table))
+    split: Split = datasets.load(path, labelled=False, **vars(table))
+    return split
+
+
+def holds_several(path: Path, kind: Modality) -> bool:
+    """Whether a file holds several inputs of a modality that has files of its own."""
+    if not path.is_file() or kind.typed or not kind.needs_backbone:
+        return False
+    if path.suffix.lower() in {*kind.collection_suffixes, PACK}:
+        return True
+    if table_suffix(path) is None:
+        return False
+    has_one = path.suffix.lower() in kind.suffixes()
+    try:
+        _, row = first_row(path)
+    except FileError:
+        return not has_one
+    return kind_of_columns(row, None, None) == kind or not has_one
 
 
 def _text_or_path(word: str, kind: Modality, is_only: bool) -> str | Path:
@@ -179,12 +200,12 @@ def _standard_input(kind: Modality) -> list[Any]:
     return [raw] if "\0" in "".join(lines) else [Path(line) for line in lines]
 
 
-def choose_backbone(model: Imprinter, kind: Modality) -> None:
+def choose_backbone(model: Imprinter, data: Split) -> None:
     """Choose the default backbone for some data if none was named; refuse a cache that
     cannot be written.
     """
-    model.embedder.choose(kind)
-    if model.embedder.cache and kind.needs_backbone:
+    model.embedder.choose(data.kind, data)
+    if model.embedder.cache and data.kind.needs_backbone:
         files.check_home()
 
 
@@ -202,11 +223,16 @@ def embed(
         )
         if label is None:
             split = datasets.load(
-                data, "train", progress=bars.download, tree=nesting, **vars(columns)
+                data,
+                "train",
+                progress=bars.download,
+                tree=nesting,
+                modality=model.embedder.requested,
+                **vars(columns),
             )
         else:
             split = _load_class(model, data, columns, label)
-        choose_backbone(model, split.kind)
+        choose_backbone(model, split)
         backbone = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{backbone}.")
         if has_test := "test" in split.parts:
@@ -230,11 +256,14 @@ def _load_class(model: Imprinter, data: str, columns: TagColumns, label: str) ->
             f"--as {label}: the classes of this model are integers; give one."
         )
     path = expanded(data)
+    several = holds_several(path, model.embedder.kind)
     is_file = path.is_dir() or path.suffix.lower() == ARCHIVE or of_file(path)
-    if model.embedder.kind.needs_backbone and is_file:
+    if model.embedder.kind.needs_backbone and is_file and not several:
         split = datasets.load_files([data], model.embedder.kind.name)
     else:
-        split = datasets.load(data, labelled=False, **vars(columns))
+        split = datasets.load(
+            data, labelled=False, modality=model.embedder.requested, **vars(columns)
+        )
     name = int(label) if integers else label
     return replace(split, labels=plain_labels([name] * len(split)), classes=(name,))
 

@@ -10,6 +10,12 @@ from typing import TypedDict, Unpack
 
 from imprint.core.errors import FileError, ParameterError, UnreadableInput, unknown
 from imprint.core.files.atomic import expanded
+from imprint.datasets.collections import (
+    collection_in,
+    kind_of_collection,
+    load_collection,
+    load_collection_folder,
+)
 from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import (
     DatasetRecord,
@@ -52,13 +58,15 @@ def names() -> list[str]:
 
 class TableOptions(TypedDict, total=False):
     """How a table is read: its columns of labels and of texts, the separator of several
-    labels in a cell, and the encoding of a text file.
+    labels in a cell, the encoding of a text file, and the modality of its rows if that
+    does not follow from the names of its columns.
     """
 
     label_column: str | None
     text_column: str | None
     separator: str | None
     encoding: str | None
+    modality: str | None
 
 
 def load(
@@ -88,11 +96,16 @@ def load(
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them; an
       indicator matrix of labels, with the names of its columns in `label_names`, is
       tags;
-    - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
+    - a matrix `.npy` of embeddings, with one label per row in the file `labels`;
+    - time series: a `.npz` with `series` (n, channels, length) and `labels`, a `.ts`
+      file, a table with columns `t0`, `t1`, ... or with a column `series` and one row
+      per sample, or a folder per class of `.csv` files with one column per channel.
+      With `modality="series"`, all columns of numbers in a table are samples.
 
     The modality follows from the data: see `modality`, `found` and `parts` of the
     split. `labelled=False` ignores labels. The options of a table, all None by default,
-    are `label_column`, `text_column`, `separator` and `encoding`; None is UTF-8. The
+    are `label_column`, `text_column`, `separator`, `encoding` (None is UTF-8) and
+    `modality`. The
     columns `label`, `labels`, `category`, `target` and `y` are labels by their names,
     in upper or lower case. A name takes precedence over a path: write `./mnist` for a
     folder of that name. Public data sets are downloaded once, into `data` in
@@ -139,6 +152,14 @@ def load(
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
     if path.is_dir() and is_table:
         return load_table_folder(path, split, labelled=labelled, **table)
+    if path.is_dir() and collection_in(path, "train"):
+        return load_collection_folder(path, split, labelled=labelled)
+    if kind_of_collection(path):
+        if split != "train":
+            raise FileError(
+                f"{path} has no test split; give the test file as data of its own."
+            )
+        return load_collection(path, labelled=labelled)
     if path.is_dir() or suffix == ".zip":
         inputs = (load_folder if path.is_dir() else load_zip)(
             path, split, labelled=labelled, tree=tree
@@ -153,7 +174,9 @@ def load(
     if is_table:
         return load_table(path, split, labelled=labelled, **table)
     if suffix != ".npy":
-        formats = f"a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix"
+        formats = (
+            f"a table ({', '.join(SUFFIXES)}), a .npz pack, a .ts file or a .npy matrix"
+        )
         raise FileError(f"Cannot load {path}: give a folder per class, {formats}.")
     if split != "train":
         raise FileError(

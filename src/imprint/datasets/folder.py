@@ -236,11 +236,12 @@ def _load(
 def _modality(
     folder: Path, names: Sequence[str], requested: str | None = None
 ) -> Modality:
-    """The modality of the files. Texts count only if there is nothing else: many
-    folders of pictures contain notes.
+    """The modality of the files: that of the highest rank, because many folders of
+    images contain notes and tables.
     """
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
-    kinds = [kind for kind in counts if not kind.typed] or list(counts)
+    highest = max((kind.rank for kind in counts), default=0)
+    kinds = [kind for kind in counts if kind.rank == highest]
     if requested is not None:
         kinds = [kind for kind in counts if kind.name == requested]
     if not kinds:

@@ -36,8 +36,11 @@ from imprint.datasets.split import (
 )
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import quote_names, to_label_array
+from imprint.modalities import Modality, builtin
 from imprint.modalities.embedding import matrix
 
+# arrays of inputs that are named after their modality, such as `series`
+NAMED_ARRAYS = {kind.array_name: kind for kind in builtin() if kind.array_name}
 INPUT_ARRAYS = (
     "{}",
     "{}_images",
@@ -47,12 +50,14 @@ INPUT_ARRAYS = (
     "embeddings",
     "features",
     "images",
+    *(pattern.format(name) for name in NAMED_ARRAYS for pattern in ("{{}}_{}", "{}")),
 )
 LABEL_ARRAYS = ("{}_labels", "y_{}", "y", "labels")
 """Possible names of the arrays of a split; a name without a split means `train`."""
 LABEL_NAMES = "label_names"
 FACTORS = ("scale", "offset")
 BLOCKS, BLOCK_NAMES = "blocks", "block_names"
+LENGTHS = ("{}_lengths", "lengths")  # of inputs of unequal lengths in one array
 MAGIC_PREFIX = b"\x93NUMPY"  # of an array in a `.npy` file
 # bytes at the end of a .zip file that include the number of its entries
 END_RECORD_BYTES = 65_557
@@ -164,6 +169,7 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
             names_key,
             *FACTORS,
             BLOCKS,
+            *_possible_names(LENGTHS, split),
             *((label_key, LABEL_NAMES) if labelled else ()),
         )
         arrays = {
@@ -173,11 +179,14 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
         }
     inputs, where = arrays[key], f"{path}: {key}"
     count = len(np.atleast_1d(inputs))
+    kind = NAMED_ARRAYS.get(key.removeprefix(f"{split}_"))
     is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith(
         "_images"
     )
     blocks: tuple[int, ...] = ()
-    if not is_picture:
+    if kind is not None:
+        inputs = _stacked(path, kind, key, arrays, split)
+    elif not is_picture:
         inputs = to_embeddings(where, inputs, arrays)
         blocks = to_blocks(path, arrays, inputs.shape[1])
     elif (
@@ -192,8 +201,9 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
     labels, classes = (
         to_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
     )
-    for array in (inputs, labels):
-        array.flags.writeable = False
+    for array in (arrays[key], inputs, labels):
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
     part = f" ({split})" if len(parts) > 1 else ""
     names = [f"{path.name}{part}, row {i}" for i in range(1, count + 1)]
     if names_key in arrays and not is_picture:
@@ -201,6 +211,8 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
             raise FileError(f"{path}: {names_key} must be one text per row.")
         names = arrays[names_key].tolist()
     modality = "image" if is_picture else "embedding"
+    if kind is not None:
+        modality = kind.name
     tags = labelled and arrays[label_key].ndim == 2
     return Split(
         inputs,
@@ -231,6 +243,23 @@ def to_blocks(path: Path, arrays: Mapping[str, Array], width: int) -> tuple[int,
             f" have {width:,}."
         )
     return widths
+
+
+def _stacked(
+    path: Path, kind: Modality, key: str, arrays: Mapping[str, Array], split: str
+) -> Any:
+    """The inputs of a modality in one array of a pack."""
+    lengths_key = _array_name(list(arrays), LENGTHS, split)
+    lengths = arrays[lengths_key] if lengths_key else None
+    n = len(np.atleast_1d(arrays[key]))
+    if lengths is not None and (
+        lengths.shape != (n,) or lengths.dtype.kind not in "iu"
+    ):
+        raise FileError(f"{path}: {lengths_key} must be one integer per row of {key}.")
+    try:
+        return kind.stacked(arrays[key], lengths)
+    except ParameterError as e:
+        raise FileError(f"{path}: {key}: {e}") from None
 
 
 def _array_name(names: Sequence[str], patterns: Sequence[str], split: str) -> str:

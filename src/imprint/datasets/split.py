@@ -92,8 +92,9 @@ class Split:
 
     def __repr__(self) -> str:
         inputs, classes = len(self), len(self.classes)
+        plural = inputs != 1 and not self.modality.endswith("s")
         return (
-            f"Split({inputs} {self.modality}{'s' * (inputs != 1)}, {classes}"
+            f"Split({inputs} {self.modality}{'s' * plural}, {classes}"
             f" class{'es' * (classes != 1)})"
         )
 

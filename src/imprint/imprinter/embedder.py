@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from imprint import backbones, datasets
-from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.core.errors import (
+    FileError,
+    ImprintError,
+    ParameterError,
+    UnreadableInput,
+)
 from imprint.core.label_sets import single_labels
 from imprint.core.weights import read_weights
 from imprint.datasets import Split
@@ -137,7 +142,17 @@ class BackboneEmbedder:
             "embedding" if self.spec == NO_BACKBONE else str(self.reader.modality)
         )
 
-    def choose(self, kind: Modality) -> None:
+    @property
+    def requested(self) -> str | None:
+        """The modality of the backbone, if one was named; tables are read as that."""
+        if self.spec in (None, NO_BACKBONE):
+            return None
+        try:
+            return backbones.record(str(self.spec)).modality
+        except ParameterError:  # it is not known before the network is loaded
+            return None
+
+    def choose(self, kind: Modality, data: Split | None = None) -> None:
         """Choose the default backbone for some data if none was named; refuse data that
         the backbone does not read.
         """
@@ -152,6 +167,25 @@ class BackboneEmbedder:
             raise ParameterError(
                 f"{subject} reads {self.kind.plural} and the data are {kind.plural}."
             )
+        if data is not None and kind.needs_backbone:
+            self._specialise(kind, data)
+
+    def _specialise(self, kind: Modality, data: Split) -> None:
+        """Choose the variant of the backbone for inputs such as the first one that can
+        be read.
+        """
+        parts = backbones.specs(self.spec)
+        for i in range(len(data)):
+            try:
+                parts = [kind.backbone_for(part, data.inputs[i]) for part in parts]
+            except UnreadableInput:
+                continue
+            break
+        spec = "+".join(parts)
+        if spec != self.spec:
+            for name in ("backbone", "reader"):
+                self.__dict__.pop(name, None)
+            self.spec = spec
 
     def origin(self) -> dict[str, Any]:
         """What a model file states about the backbone: its name, fingerprint and
@@ -237,7 +271,9 @@ class BackboneEmbedder:
                 )
             data, labels = data
         if labels is None and isinstance(data, str | os.PathLike):
-            data = datasets.load(data, "train", tree=self.nesting(classes))
+            data = datasets.load(
+                data, "train", tree=self.nesting(classes), modality=self.requested
+            )
         split = self._split(data, labels)
         if not len(split.labels):
             raise ParameterError(
@@ -295,7 +331,7 @@ class BackboneEmbedder:
             data = split_of_values(
                 data, labels, None if self.spec is None else self.kind
             )
-        self.choose(data.kind)
+        self.choose(data.kind, data)
         return data
 
     def _rows(self, split: Split, progress: Report | None) -> Embedded:

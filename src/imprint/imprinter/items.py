@@ -31,7 +31,7 @@ from imprint.datasets.columns import (
 )
 from imprint.datasets.split import NO_LABELS, Inputs, classes_of, plain_labels
 from imprint.embeddings import Skipped
-from imprint.modalities import Modality, family, modality, of_file, read_file
+from imprint.modalities import Modality, builtin, family, modality, of_file, read_file
 from imprint.modalities.embedding import matrix
 
 BLANK_REASON = "the text is empty"  # why a blank text is skipped
@@ -136,13 +136,16 @@ def split_of_values(
     determine the modality.
     """
     blocks: tuple[int, ...] = ()
-    if (
+    whole = None if kind is not None and kind.typed else _kind_of_whole(values, kind)
+    if whole is not None:
+        kind = whole
+    elif (
         isinstance(values, Mapping)
         or hasattr(values, "column_names")
         or hasattr(values, "columns")
     ):
         values, labels, kind, blocks = _table_inputs(values, labels, kind)
-    values = _column(values)
+    values = values if whole is not None else _column(values)
     kind = kind or _infer_modality(values)
     items = kind.listed(values)
     names = [kind.name_of(value, i) for i, value in enumerate(items)]
@@ -165,6 +168,14 @@ def split_of_values(
         tags=tagged is not None,
         blocks=blocks,
     )
+
+
+def _kind_of_whole(values: Any, kind: Modality | None) -> Modality | None:
+    """The modality of which one value, such as an array of three axes, holds several
+    inputs; None if that is not known before its parts are looked at.
+    """
+    kinds = [kind] if kind is not None else builtin()
+    return next((kind for kind in kinds if kind.recognises_all(values)), None)
 
 
 def _infer_modality(values: Any) -> Modality:
@@ -208,6 +219,9 @@ def _table_inputs(
     if labels is None and column is not None:
         labels = table[column]
         names.remove(column)
+    composed = _composed_inputs(table, names, labels, kind)
+    if composed is not None:
+        return *composed, ()
     column = find_column(list(INPUT_COLUMNS), names)
     if column is not None:
         kind = kind or modality(INPUT_COLUMNS[normalised(column)])
@@ -234,6 +248,26 @@ def _table_inputs(
         return matrix(X), labels, modality("embedding"), widths
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding"), ()
+
+
+def _composed_inputs(
+    table: Any, names: Sequence[str], labels: Any, kind: Modality | None
+) -> tuple[Any, Any, Modality] | None:
+    """Inputs that consist of several cells, such as time series, with one label each;
+    None if the columns hold none.
+    """
+    texts = [str(name) for name in names]
+    kinds = [kind] if kind is not None else builtin()
+    reader = next((k for k in kinds if k.reads_columns(texts, kind is not None)), None)
+    if reader is None:
+        return None
+    columns = {text: _column(table[name]) for text, name in zip(texts, names)}
+    inputs = reader.from_columns(columns, kind is not None)
+    if labels is not None and len(labels) == len(inputs.owner):
+        _, first_rows = np.unique(inputs.owner, return_index=True)
+        cells = list(_column(labels))
+        labels = [cells[row] for row in first_rows.tolist()]
+    return inputs.inputs, labels, reader
 
 
 def _paths_in_column(

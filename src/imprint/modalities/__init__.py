@@ -1,5 +1,5 @@
-"""Modalities: pictures, texts, sounds and embeddings, one file each; plug-ins add
-more.
+"""Modalities: images, texts, sounds, time series and embeddings, one file each;
+plug-ins add more.
 """
 
 import os
@@ -7,9 +7,18 @@ from functools import cache
 
 from imprint.core.component import Family
 from imprint.core.extras import registered
-from imprint.modalities._base import Modality, read_file
+from imprint.modalities._base import Collection, Modality, TableInputs, read_file
 
-__all__ = ["Modality", "family", "modality", "of_file", "read_file"]
+__all__ = [
+    "Collection",
+    "Modality",
+    "TableInputs",
+    "builtin",
+    "family",
+    "modality",
+    "of_file",
+    "read_file",
+]
 
 family = Family(__name__, Modality)
 
@@ -18,6 +27,11 @@ family = Family(__name__, Modality)
 def modality(name: str) -> Modality:
     """A modality by name."""
     return family.load(name)()
+
+
+def builtin() -> list[Modality]:
+    """The modalities of the package, and not those of plug-ins."""
+    return [modality(name) for name in family.builtin()]
 
 
 def of_file(name: str | os.PathLike[str]) -> Modality | None:

@@ -1,15 +1,30 @@
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from imprint.core.arrays import Array
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError, UnreadableInput
 
 MAX_FILE_BYTES = 1 << 30
+
+
+class Collection(NamedTuple):
+    """Several inputs that one file holds, and their labels."""
+
+    inputs: Sequence[Any]
+    labels: Sequence[str] | None
+
+
+class TableInputs(NamedTuple):
+    """Inputs that consist of one or more rows of a table."""
+
+    inputs: Sequence[Any]
+    owner: Array  # (rows,) the index of the input to which each row belongs
+    names: Sequence[str] | None  # None: inputs are named by their rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +39,13 @@ class Modality(Component):
     needs_backbone: ClassVar[bool] = True  # False: the inputs are embeddings already
     # whether users type inputs: on the command line, in a text field on the page
     typed: ClassVar[bool] = False
+    # In a folder that has files of several modalities, those of the highest rank count:
+    # many folders of images contain notes and tables.
+    rank: ClassVar[int] = 2
+    # the array of a `.npz` file that holds inputs, such as `series`; see `stacked`
+    array_name: ClassVar[str | None] = None
+    # suffixes of files with several inputs; see `collection`
+    collection_suffixes: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def read(self, raw: bytes) -> Any:
@@ -49,6 +71,10 @@ class Modality(Component):
         """
         return False
 
+    def recognises_all(self, values: Any) -> bool:
+        """Whether one Python value holds several inputs of this modality."""
+        return False
+
     def suffixes(self) -> frozenset[str]:
         """The suffixes of files of this modality, in lower case."""
         return frozenset()
@@ -64,6 +90,34 @@ class Modality(Component):
         suffixes = self.suffixes()
         is_named = os.path.splitext(name)[1].lower() in suffixes or not suffixes
         return name if is_named else name + self.suffix_of(raw)
+
+    def stacked(self, array: Array, lengths: Array | None = None) -> Sequence[Any]:
+        """The inputs in an array of a `.npz` file; `lengths` states those of inputs of
+        unequal lengths. Raises `ParameterError` if it holds none.
+        """
+        raise ParameterError(f"{self.plural} are not read from arrays.")
+
+    def collection(self, raw: bytes) -> Collection:
+        """The inputs in a file with one of `collection_suffixes`; raises
+        `UnreadableInput` if it holds none.
+        """
+        raise refused(f"it does not hold several {self.plural}")
+
+    def reads_columns(self, names: Sequence[str], requested: bool) -> bool:
+        """Whether the columns of a table, without those of labels, hold inputs of this
+        modality. `requested`: the user asked for it, such as by a backbone.
+        """
+        return False
+
+    def from_columns(self, columns: Mapping[str, Any], requested: bool) -> TableInputs:
+        """The inputs in the columns of a table, if `reads_columns`."""
+        raise ParameterError(f"{self.plural} are not read from columns.")
+
+    def backbone_for(self, name: str, item: Any) -> str:
+        """The backbone of this name for inputs such as `item`; most read all inputs of
+        their modality.
+        """
+        return name
 
     def show(self, item: Any) -> "str | Array | None":
         """An input as a text or a uint8 picture, for terminals and pages; None if it

@@ -14,6 +14,7 @@ class Text(Modality):
     noun: ClassVar[str] = "text"
     backbone: ClassVar[str | None] = "minilm"
     typed: ClassVar[bool] = True
+    rank: ClassVar[int] = 0
 
     def suffixes(self) -> frozenset[str]:
         return frozenset({".txt"})

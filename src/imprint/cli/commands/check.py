@@ -28,8 +28,14 @@ def command(
 ) -> int:
     model = Imprinter(**vars(network))
     with terminal.progress_bars() as bars:
-        splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
-        models.choose_backbone(model, splits[0].kind)
+        splits = all_splits(
+            data,
+            progress=bars.download,
+            tree=tree,
+            modality=model.embedder.requested,
+            **vars(columns),
+        )
+        models.choose_backbone(model, splits[0])
         parts = [
             f"{part}: {split.found}" for part, split in zip(splits[0].parts, splits)
         ]

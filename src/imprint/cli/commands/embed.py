@@ -63,7 +63,13 @@ def command(
     blocks: dict[str, int] = {}
     skipped: list[Skipped] = []
     with terminal.progress_bars() as bars:
-        splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
+        splits = all_splits(
+            data,
+            progress=bars.download,
+            tree=tree,
+            modality=embedder.requested,
+            **vars(columns),
+        )
         for name, split in zip(SPLITS, splits):
             rows = embed_split(
                 embedder, split, bars.embedding(f"Embedding {name}"), engine
@@ -152,7 +158,7 @@ def embed_split(
             f"{split.origin}: a file of embeddings has one label per input, and these"
             " have tags."
         )
-    embedder.choose(split.kind)
+    embedder.choose(split.kind, split)
     if not split.kind.needs_backbone:
         return embedder.embed_labelled(split)
     workers = embedder.threads if engine == "ray" else None

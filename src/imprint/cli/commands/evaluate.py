@@ -41,7 +41,11 @@ def command(
     nesting = model.embedder.nesting(model.classes_.tolist())
     with terminal.progress_bars() as bars:
         training, *tests = all_splits(
-            data, progress=bars.download, tree=nesting, **vars(columns)
+            data,
+            progress=bars.download,
+            tree=nesting,
+            modality=model.embedder.requested,
+            **vars(columns),
         )
         test = tests[0] if tests else training
         if train is not None:
@@ -49,6 +53,7 @@ def command(
                 train,
                 progress=bars.download,
                 tree=nesting,
+                modality=model.embedder.requested,
                 **{**vars(columns), "labels": None},
             )
         rows = gather(model, [test], bars.embedding(), root=data)

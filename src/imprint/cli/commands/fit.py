@@ -155,7 +155,13 @@ def command(
     if has_test:
         with terminal.progress_bars() as bars:
             nesting = model.embedder.nesting(model.classes_.tolist())
-            split = datasets.load(data, "test", tree=nesting, **vars(columns))
+            split = datasets.load(
+                data,
+                "test",
+                tree=nesting,
+                modality=model.embedder.requested,
+                **vars(columns),
+            )
             test = gather(model, [split], bars.embedding("Testing"))
         test_result = models.evaluate(model, test)
         skipped += test.skipped

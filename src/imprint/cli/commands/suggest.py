@@ -127,10 +127,16 @@ def _embed(
     if folder.is_dir() and not any(folder.glob("train.*")):
         pool = datasets.load_files([folder])
     else:
-        pool = datasets.load(path, "train", labelled=False, **vars(table))
+        pool = datasets.load(
+            path,
+            "train",
+            labelled=False,
+            modality=model.embedder.requested,
+            **vars(table),
+        )
     models.note_ignored(pool)
     with terminal.progress_bars() as bars:
-        models.choose_backbone(model, pool.kind)
+        models.choose_backbone(model, pool)
         return pool, model.look(pool, bars.embedding())
 
 

@@ -20,6 +20,7 @@ from imprint.core.errors import FileError, first_names, reporting_damage
 from imprint.core.label_sets import SEPARATOR, from_lists
 from imprint.datasets.files import UNREADABLE, FileInputs
 from imprint.datasets.split import NO_LABELS, SPLITS, Split, classes_of
+from imprint.datasets.tables.composed import kind_of_columns, load_composed
 from imprint.datasets.tables.formats import (
     NumberedRow,
     TableBatch,
@@ -95,6 +96,7 @@ def load_table(
     text_column: str | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    modality: str | None = None,
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
@@ -104,9 +106,22 @@ def load_table(
     """
     if encoding is not None:
         check_encoding(path, table_suffix(path) or "", encoding)
-    layout = choose_layout(
-        path, first_row(path, encoding), label_column, text_column, labelled=labelled
-    )
+    header = first_row(path, encoding)
+    kind = None
+    if text_column is None:
+        kind = kind_of_columns(header[1], label_column, modality)
+    if kind is not None:
+        composed = load_composed(
+            path,
+            list(read_batches(path, None, encoding)),
+            kind,
+            split,
+            requested=modality is not None,
+            labelled=labelled,
+            label_column=label_column,
+        )
+        return composed if separator is None else with_tags(composed, separator)
+    layout = choose_layout(path, header, label_column, text_column, labelled=labelled)
     parts: set[str] = set()
     rows, unlabelled = array("q"), array("q")  # by number
     names: list[str] = []

@@ -1,0 +1,83 @@
+"""Time series: of one or more channels, of any length."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from imprint.core.arrays import Array
+from imprint.modalities import _series_files as files
+from imprint.modalities._base import Collection, Modality, TableInputs
+from imprint.modalities._series_arrays import is_nested, one_series, several_series
+from imprint.modalities._series_plot import plot
+
+SAMPLE_LENGTH = 500  # of artificial series, to measure speed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series(Modality):
+    """Time series: arrays (channels, length), or files with one column per channel.
+
+    A series of one channel may be an array (length,). Missing values are refused;
+    those at the end of all channels end the series.
+    """
+
+    noun: ClassVar[str] = "series"
+    backbone: ClassVar[str | None] = "minirocket"
+    array_name: ClassVar[str | None] = "series"
+    collection_suffixes: ClassVar[frozenset[str]] = frozenset({".ts"})
+    # a CSV file next to images is a list of labels more often than a series
+    rank: ClassVar[int] = 1
+
+    @property
+    def plural(self) -> str:
+        return "series"
+
+    def suffixes(self) -> frozenset[str]:
+        return frozenset({".csv"})
+
+    def read(self, raw: bytes) -> Array:
+        return files.read_series(raw)
+
+    def convert(self, value: Any) -> Array:
+        return one_series(value)
+
+    def recognises(self, value: Any) -> bool:
+        is_array = isinstance(value, np.ndarray) and value.ndim == 2
+        is_frame = hasattr(value, "columns") and hasattr(value, "to_numpy")
+        return is_frame or (is_array and value.dtype.kind == "f")
+
+    def recognises_all(self, values: Any) -> bool:
+        is_array = isinstance(values, np.ndarray) and values.ndim == 3
+        return (is_array and values.dtype.kind == "f") or is_nested(values)
+
+    def listed(self, values: Any) -> Sequence[Any]:
+        return several_series(values)
+
+    def stacked(self, array: Array, lengths: Array | None = None) -> Sequence[Any]:
+        return several_series(array, lengths)
+
+    def collection(self, raw: bytes) -> Collection:
+        return files.read_ts(raw)
+
+    def reads_columns(self, names: Sequence[str], requested: bool) -> bool:
+        return files.reads_columns(names, requested)
+
+    def from_columns(self, columns: Mapping[str, Any], requested: bool) -> TableInputs:
+        return files.from_columns(columns, requested)
+
+    def backbone_for(self, name: str, item: Any) -> str:
+        # Series of other numbers of channels are not comparable.
+        bare = name.removesuffix(":last")
+        if bare != self.backbone:
+            return name
+        return f"{bare}:{len(one_series(item))}{name.removeprefix(bare)}"
+
+    def show(self, item: Any) -> Array:
+        return plot(one_series(item))
+
+    def sample(self, size: int) -> list[Any]:
+        """Series of one channel and 500 samples."""
+        walks = np.random.default_rng(0).normal(size=(size, 1, SAMPLE_LENGTH))
+        return list(walks.cumsum(axis=2).astype(np.float32))
