@@ -177,7 +177,8 @@ class BackboneEmbedder:
         parts = backbones.specs(self.spec)
         for i in range(len(data)):
             try:
-                parts = [kind.backbone_for(part, data.inputs[i]) for part in parts]
+                read = partial(data.inputs.__getitem__, i)
+                parts = [kind.backbone_for(part, read) for part in parts]
             except UnreadableInput:
                 continue
             break

@@ -175,7 +175,8 @@ def _kind_of_whole(values: Any, kind: Modality | None) -> Modality | None:
     inputs; None if that is not known before its parts are looked at.
     """
     kinds = [kind] if kind is not None else builtin()
-    return next((kind for kind in kinds if kind.recognises_all(values)), None)
+    requested = kind is not None
+    return next((k for k in kinds if k.recognises_all(values, requested)), None)
 
 
 def _infer_modality(values: Any) -> Modality:

@@ -1,7 +1,7 @@
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,14 +15,14 @@ MAX_FILE_BYTES = 1 << 30
 class Collection(NamedTuple):
     """Several inputs that one file holds, and their labels."""
 
-    inputs: Sequence[Any]
+    inputs: Sequence[Any] | Array
     labels: Sequence[str] | None
 
 
 class TableInputs(NamedTuple):
     """Inputs that consist of one or more rows of a table."""
 
-    inputs: Sequence[Any]
+    inputs: Sequence[Any] | Array
     owner: Array  # (rows,) the index of the input to which each row belongs
     names: Sequence[str] | None  # None: inputs are named by their rows
 
@@ -71,8 +71,10 @@ class Modality(Component):
         """
         return False
 
-    def recognises_all(self, values: Any) -> bool:
-        """Whether one Python value holds several inputs of this modality."""
+    def recognises_all(self, values: Any, requested: bool) -> bool:
+        """Whether one Python value holds several inputs of this modality. `requested`:
+        the user asked for it, such as by a backbone.
+        """
         return False
 
     def suffixes(self) -> frozenset[str]:
@@ -91,7 +93,7 @@ class Modality(Component):
         is_named = os.path.splitext(name)[1].lower() in suffixes or not suffixes
         return name if is_named else name + self.suffix_of(raw)
 
-    def stacked(self, array: Array, lengths: Array | None = None) -> Sequence[Any]:
+    def stacked(self, array: Array, lengths: Array | None = None) -> Any:
         """The inputs in an array of a `.npz` file; `lengths` states those of inputs of
         unequal lengths. Raises `ParameterError` if it holds none.
         """
@@ -113,9 +115,9 @@ class Modality(Component):
         """The inputs in the columns of a table, if `reads_columns`."""
         raise ParameterError(f"{self.plural} are not read from columns.")
 
-    def backbone_for(self, name: str, item: Any) -> str:
-        """The backbone of this name for inputs such as `item`; most read all inputs of
-        their modality.
+    def backbone_for(self, name: str, read: Callable[[], Any]) -> str:
+        """The backbone of this name for inputs such as that which `read` returns; most
+        backbones read all inputs of their modality.
         """
         return name
 

@@ -80,7 +80,7 @@ def without_missing(series: Array, channels: Sequence[str] = ()) -> Array:
     return series
 
 
-def several_series(values: Any, lengths: Any = None) -> Sequence[Any]:
+def several_series(values: Any, lengths: Any = None) -> Any:
     """Several series as a sequence whose items `one_series` reads.
 
     Parameters
@@ -114,6 +114,15 @@ def is_nested(values: Any) -> bool:
     has_levels = getattr(values.index, "nlevels", 1) == 2
     first = values.iloc[0, 0]
     return has_levels or (hasattr(first, "__len__") and not isinstance(first, str))
+
+
+def is_unlike_embeddings(frame: Any) -> bool:
+    """Whether a nested data frame has several channels or two levels of rows."""
+    if getattr(frame.index, "nlevels", 1) == 2:
+        return True
+    cells = [frame.iloc[0, i] for i in range(len(frame.columns))]
+    are_series = all(hasattr(c, "__len__") and not isinstance(c, str) for c in cells)
+    return len(cells) > 1 and are_series
 
 
 def _series_of_frame(frame: Any) -> list[Array]:

@@ -190,65 +190,88 @@ def from_columns(columns: Mapping[str, Any], requested: bool) -> TableInputs:
         As in `reads_columns`.
     """
     by_lower = {name.strip().lower(): name for name in columns}
-    ids = (*SERIES_COLUMNS, *(ID_COLUMNS * requested))
+    ids: tuple[str, ...] = SERIES_COLUMNS
+    if requested:
+        ids += ID_COLUMNS
     key = next((by_lower[name] for name in ids if name in by_lower), None)
-    is_id_of_rows = key is not None and len(set(columns[key])) == len(columns[key])
-    if key is None or (is_id_of_rows and len(columns) > 2):
-        values = {name: cells for name, cells in columns.items() if name != key}
-        names = None if key is None else [str(cell) for cell in columns[key]]
+    if key is None:
+        return _from_wide(columns, None)
+    names = [str(cell) for cell in columns[key]]
+    values = dict(columns)
+    del values[key]
+    is_one_per_row = len(set(names)) == len(names)
+    if is_one_per_row and len(values) > 1:
         return _from_wide(values, names)
-    return _from_long(dict(columns), key)
+    return _from_long(values, names)
 
 
 def _from_wide(columns: Mapping[str, Any], names: list[str] | None) -> TableInputs:
     """One series per row."""
-    if len(columns) == 1:  # a column of lists
-        (cells,) = columns.values()
-        if len(cells) and not isinstance(cells[0], str) and np.ndim(cells[0]):
-            series = [
-                np.asarray(cell.tolist() if hasattr(cell, "tolist") else cell)
-                for cell in cells
-            ]
-            return TableInputs(series, np.arange(len(series)), names)
+    lists = _lists(columns)
+    if lists is not None:
+        return TableInputs(lists, np.arange(len(lists)), names)
     matches = [CHANNEL_SAMPLE_NAME.fullmatch(name) for name in columns]
-    groups: dict[str, list[str]] = {}
+    columns_of_channel: dict[str, list[str]] = {}
     for name, match in zip(columns, matches):
-        groups.setdefault(match[1] if match and all(matches) else "", []).append(name)
-    lengths = {len(group) for group in groups.values()}
-    if len(lengths) > 1:
+        channel = match[1] if match and all(matches) else ""
+        group = columns_of_channel.setdefault(channel, [])
+        group.append(name)
+    groups = list(columns_of_channel.values())
+    length = len(groups[0])
+    if any(len(group) != length for group in groups):
+        lengths = [len(group) for group in groups]
         raise ParameterError(
             "The channels of a wide table must have one number of columns, not"
-            f" {sorted(lengths)}."
+            f" {lengths}."
         )
-    n = len(next(iter(columns.values())))
-    stack = np.empty((n, len(groups), lengths.pop()))
-    for c, group in enumerate(groups.values()):
+    n = len(columns[groups[0][0]])
+    stack = np.empty((n, len(groups), length))
+    for c, group in enumerate(groups):
         for t, name in enumerate(group):
             stack[:, c, t] = numbers_of(name, columns[name])
     return TableInputs(stack, np.arange(n), names)
 
 
-def _from_long(columns: dict[str, Any], key: str) -> TableInputs:
-    """One sample per row, or one value per row with a column that names its channel."""
-    by_lower = {name.strip().lower(): name for name in columns}
-    ids = [str(cell) for cell in columns.pop(key)]
+def _lists(columns: Mapping[str, Any]) -> list[Array] | None:
+    """The series in the cells of a single column; None if its cells hold none."""
+    if len(columns) != 1:
+        return None
+    (column,) = columns.values()
+    cells = list(column)
+    if not cells or isinstance(cells[0], str) or np.ndim(cells[0]) == 0:
+        return None
+    return [np.asarray(cell) for cell in cells]
+
+
+def _from_long(columns: Mapping[str, Any], ids: Sequence[str]) -> TableInputs:
+    """One sample per row, or one value per row with a column that names its channel.
+
+    `ids` names the series of each row.
+    """
     names = list(dict.fromkeys(ids))
     number_of_name = {name: i for i, name in enumerate(names)}
     owner = np.array([number_of_name[name] for name in ids], dtype=np.intp)
-    times = [by_lower[name] for name in by_lower if name in TIME_COLUMNS]
-    order = np.argsort(owner, kind="stable")
+    by_lower = {name.strip().lower(): name for name in columns}
+    times = [name for lower, name in by_lower.items() if lower in TIME_COLUMNS]
     if times:
         order = np.lexsort((_sortable(columns[times[0]]), owner))
-    channel_column = next((by_lower[c] for c in CHANNEL_COLUMNS if c in by_lower), None)
-    values = {name: cells for name, cells in columns.items() if name not in times}
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    else:
+        order = np.argsort(owner, kind="stable")
+    is_first = np.diff(owner[order], prepend=-1) > 0
+    starts = np.flatnonzero(is_first)
     rows_of_series = np.split(order, starts[1:])
-    if channel_column is not None and VALUE_COLUMN in by_lower:
-        channels = np.array([str(cell) for cell in values[channel_column]])
-        cells = numbers_of(by_lower[VALUE_COLUMN], values[by_lower[VALUE_COLUMN]])
+    values = {
+        name: numbers_of(name, cells)
+        for name, cells in columns.items()
+        if name not in times and name.strip().lower() not in CHANNEL_COLUMNS
+    }
+    channel = next((by_lower[c] for c in CHANNEL_COLUMNS if c in by_lower), None)
+    if channel is not None and VALUE_COLUMN in by_lower:
+        channels = np.array([str(cell) for cell in columns[channel]])
+        cells = values[by_lower[VALUE_COLUMN]]
         inputs = list(_pivoted(rows_of_series, channels, cells, names))
     else:
-        samples = np.stack([numbers_of(name, cells) for name, cells in values.items()])
+        samples = np.stack(list(values.values()))
         inputs = [samples[:, rows] for rows in rows_of_series]
     return TableInputs(inputs, owner, names)
 
@@ -259,11 +282,13 @@ def _pivoted(
     """The series of a table with one value per row."""
     known = np.unique(channels)
     for name, rows in zip(names, rows_of_series):
-        parts = [values[rows[channels[rows] == channel]] for channel in known]
-        if len({len(part) for part in parts}) > 1:
+        channel_of_row = channels[rows]
+        parts = [values[rows[channel_of_row == channel]] for channel in known]
+        lengths = [len(part) for part in parts]
+        if len(set(lengths)) > 1:
             raise ParameterError(
                 f"The series {printable(name, 40)!r} must have equally many values of"
-                f" each channel, not {[len(part) for part in parts]}."
+                f" each channel, not {lengths}."
             )
         yield np.stack(parts)
 

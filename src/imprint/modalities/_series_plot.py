@@ -37,13 +37,17 @@ def plot(series: Array, width: int = WIDTH, height: int = HEIGHT) -> Array:
     array (height, width, 3) of uint8
     """
     image = np.full((height, width, 3), 255, np.uint8)
-    low, high = float(series.min()), float(series.max())
-    scale = (height - 1 - 2 * MARGIN) / (high - low) if high > low else 0.0
-    middle = (height - 1) / 2
+    low = float(series.min())
+    high = float(series.max())
+    available = height - 1 - 2 * MARGIN
     for channel, values in enumerate(series):
-        heights = MARGIN + (high - values.astype(np.float64)) * scale
-        levels = heights if scale else np.full(len(values), middle)
-        _draw(image, levels, COLOURS[channel % len(COLOURS)])
+        if high > low:
+            relative = (high - values.astype(np.float64)) / (high - low)
+            levels = MARGIN + relative * available
+        else:
+            levels = np.full(len(values), (height - 1) / 2)
+        colour = COLOURS[channel % len(COLOURS)]
+        _draw(image, levels, colour)
     return image
 
 
@@ -52,14 +56,18 @@ def _draw(image: Array, levels: Array, colour: Array) -> None:
     height, width, _ = image.shape
     # At least four points per column, so that steep lines have no gaps in between.
     points = max(len(levels), 4 * width)
-    at = np.linspace(0, len(levels) - 1, points)
-    dense = np.interp(at, np.arange(len(levels)), levels)
-    columns = np.minimum(np.arange(points) * width // points, width - 1)
-    starts = np.searchsorted(columns, np.arange(width))
-    tops = np.minimum.reduceat(dense, starts).round().astype(int)
-    bottoms = np.maximum.reduceat(dense, starts).round().astype(int)
+    samples = np.arange(len(levels))
+    places = np.linspace(0, len(levels) - 1, points)
+    dense = np.interp(places, samples, levels)
+    column_of_point = np.arange(points) * width // points
+    starts = np.searchsorted(column_of_point, np.arange(width))
+    tops = np.minimum.reduceat(dense, starts)
+    bottoms = np.maximum.reduceat(dense, starts)
+    top = tops.round().astype(int)
+    bottom = bottoms.round().astype(int)
     # Neighbouring columns overlap.
-    tops[1:] = np.minimum(tops[1:], bottoms[:-1])
-    bottoms[1:] = np.maximum(bottoms[1:], tops[:-1])
+    top[1:] = np.minimum(top[1:], bottom[:-1])
+    bottom[1:] = np.maximum(bottom[1:], top[:-1])
     rows = np.arange(height)[:, None]
-    image[(rows >= tops) & (rows <= bottoms)] = colour
+    is_line = (rows >= top) & (rows <= bottom)
+    image[is_line] = colour

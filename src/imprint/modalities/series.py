@@ -1,6 +1,6 @@
 """Time series: of one or more channels, of any length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,14 +9,19 @@ import numpy as np
 from imprint.core.arrays import Array
 from imprint.modalities import _series_files as files
 from imprint.modalities._base import Collection, Modality, TableInputs
-from imprint.modalities._series_arrays import is_nested, one_series, several_series
+from imprint.modalities._series_arrays import (
+    is_nested,
+    is_unlike_embeddings,
+    one_series,
+    several_series,
+)
 from imprint.modalities._series_plot import plot
 
 SAMPLE_LENGTH = 500  # of artificial series, to measure speed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series(Modality):
+class TimeSeries(Modality):
     """Time series: arrays (channels, length), or files with one column per channel.
 
     A series of one channel may be an array (length,). Missing values are refused;
@@ -44,18 +49,21 @@ class Series(Modality):
         return one_series(value)
 
     def recognises(self, value: Any) -> bool:
-        is_array = isinstance(value, np.ndarray) and value.ndim == 2
-        is_frame = hasattr(value, "columns") and hasattr(value, "to_numpy")
-        return is_frame or (is_array and value.dtype.kind == "f")
+        if isinstance(value, np.ndarray):
+            return value.ndim == 2 and value.dtype.kind == "f"
+        return hasattr(value, "columns") and hasattr(value, "to_numpy")
 
-    def recognises_all(self, values: Any) -> bool:
-        is_array = isinstance(values, np.ndarray) and values.ndim == 3
-        return (is_array and values.dtype.kind == "f") or is_nested(values)
+    def recognises_all(self, values: Any, requested: bool) -> bool:
+        if isinstance(values, np.ndarray):
+            return values.ndim == 3 and values.dtype.kind == "f"
+        # a single column of lists holds embeddings more often
+        return is_nested(values) and (requested or is_unlike_embeddings(values))
 
     def listed(self, values: Any) -> Sequence[Any]:
-        return several_series(values)
+        several: Sequence[Any] = several_series(values)
+        return several
 
-    def stacked(self, array: Array, lengths: Array | None = None) -> Sequence[Any]:
+    def stacked(self, array: Array, lengths: Array | None = None) -> Any:
         return several_series(array, lengths)
 
     def collection(self, raw: bytes) -> Collection:
@@ -67,17 +75,19 @@ class Series(Modality):
     def from_columns(self, columns: Mapping[str, Any], requested: bool) -> TableInputs:
         return files.from_columns(columns, requested)
 
-    def backbone_for(self, name: str, item: Any) -> str:
+    def backbone_for(self, name: str, read: Callable[[], Any]) -> str:
         # Series of other numbers of channels are not comparable.
         bare = name.removesuffix(":last")
         if bare != self.backbone:
             return name
-        return f"{bare}:{len(one_series(item))}{name.removeprefix(bare)}"
+        return f"{bare}:{len(one_series(read()))}{name.removeprefix(bare)}"
 
     def show(self, item: Any) -> Array:
         return plot(one_series(item))
 
     def sample(self, size: int) -> list[Any]:
         """Series of one channel and 500 samples."""
-        walks = np.random.default_rng(0).normal(size=(size, 1, SAMPLE_LENGTH))
-        return list(walks.cumsum(axis=2).astype(np.float32))
+        rng = np.random.default_rng(0)
+        steps = rng.normal(size=(size, 1, SAMPLE_LENGTH))
+        walks = steps.cumsum(axis=2)
+        return list(walks.astype(np.float32))

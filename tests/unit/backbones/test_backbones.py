@@ -61,7 +61,8 @@ def test_the_expected_backbones_are_listed():
 def test_a_record_has_all_required_fields(name):
     r = record(name)
     assert r.name == name
-    assert r.modality == {"minilm": "text", "yamnet": "sound"}.get(name, "image")
+    others = {"minilm": "text", "yamnet": "sound", "minirocket": "series"}
+    assert r.modality == others.get(name, "image")
     assert all(
         [
             r.source,
@@ -69,7 +70,7 @@ def test_a_record_has_all_required_fields(name):
             r.pretraining,
             r.reg,
             r.width,
-            r.tokens or r.seconds or r.input_size,
+            r.tokens or r.seconds or r.input_size or name == "minirocket",
         ]
     )
     assert (
@@ -77,7 +78,7 @@ def test_a_record_has_all_required_fields(name):
         or (r.sha256 and r.size and r.file and r.citation)
         or name == "tinynet"
     )
-    assert name in ("raw", "minilm", "yamnet") or r.top1
+    assert name in ("raw", *others) or r.top1
     assert Record.from_json(json.loads(json.dumps(r.as_json()))) == r
 
 

@@ -41,6 +41,7 @@ def test_programs_get_every_backbone_with_what_the_table_shows():
     assert [n for n in by_name if by_name[n]["default"]] == [
         "efficientnet_lite0",
         "minilm",
+        "minirocket",
         "yamnet",
     ]
 

@@ -16,7 +16,7 @@ from imprint.backbones import (
 from imprint.backbones.record import RECORDS
 from imprint.core.errors import FileError, ParameterError
 
-SHIPPED = ["efficientnet_lite0", "minilm", "raw", "tinynet"]
+SHIPPED = ["efficientnet_lite0", "minilm", "minirocket", "raw", "tinynet"]
 
 
 def test_shipped_weights_match_their_records_and_other_records_state_a_source(

@@ -152,7 +152,7 @@ def test_a_pack_as_embed_writes_it(tmp_path):
     assert load(tmp_path / "b.npz").inputs.tolist() == [[1.0, 128.5]]
     with pytest.raises(
         FileError,
-        match=r"has no test or test_images or X_test or x_test; it holds: train, train_labels, scale, offset\.$",
+        match=r"has no test or test_images or X_test or x_test or test_series; it holds: train, train_labels, scale, offset\.$",
     ):
         load(tmp_path / "b.npz", "test")
     np.savez(tmp_path / "c.npz", train=np.uint8([[0, 255]]), train_labels=[3])

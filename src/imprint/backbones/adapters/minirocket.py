@@ -67,7 +67,8 @@ class MiniRocket(Backbone):
     def _forward(self, batch: Sequence[PreparedSeries]) -> Array:
         groups: dict[tuple[int, ...], list[int]] = {}
         for i, series in enumerate(batch):
-            groups.setdefault(series.shape.shape, []).append(i)
+            size = series.shape.shape
+            groups.setdefault(size, []).append(i)
         out = np.empty((len(batch), self.width), np.float32)
         for rows in groups.values():
             out[rows] = self._embed_equal([batch[i] for i in rows])
@@ -75,25 +76,34 @@ class MiniRocket(Backbone):
 
     def _embed_equal(self, batch: Sequence[PreparedSeries]) -> Array:
         """The embeddings of series of one number of channels and one length."""
-        parts = [
-            self._shares(block, np.stack([getattr(series, block) for series in batch]))
-            for block in SHAPES[: 1 if self.record.layer else None]
-        ]
-        if not self.record.layer:
-            levels = np.stack([series.levels for series in batch])
-            spreads = np.stack([series.spreads for series in batch])
-            parts.append(level_block(levels, spreads))
-        return np.concatenate(parts, axis=1)
+        shapes = np.stack([series.shape for series in batch])
+        shape_block = self._shares("shape", shapes)
+        # the record of the last layer alone
+        if self.record.layer is not None:
+            return shape_block
+        differences = np.stack([series.differences for series in batch])
+        levels = np.stack([series.levels for series in batch])
+        spreads = np.stack([series.spreads for series in batch])
+        blocks = (
+            shape_block,
+            self._shares("differences", differences),
+            level_block(levels, spreads),
+        )
+        return np.concatenate(blocks, axis=1)
 
     def _shares(self, block: str, series: Array) -> Array:
         """Standardised shares of samples above the thresholds, added up with random
         signs to the width of the block.
         """
         thresholds = self._weights[f"{block}.thresholds"]
-        steps = dilations(series.shape[2], len(thresholds))
-        mixtures = channel_mixtures(block, len(thresholds), series.shape[1])
+        number = len(thresholds)
+        _, channels, length = series.shape
         shares = exceedances(
-            series, steps, mixtures, thresholds, parallel=self._is_parallel
+            series,
+            dilations(length, number),
+            channel_mixtures(block, number, channels),
+            thresholds,
+            parallel=self._is_parallel,
         )
         shares -= self._weights[f"{block}.mean"]
         shares /= self._weights[f"{block}.scale"]
@@ -117,9 +127,12 @@ def prepared(series: Array) -> PreparedSeries:
     series : array (channels, length)
     """
     standardised, levels, spreads = _standardise(series)
-    differences, _, _ = _standardise(np.diff(standardised, axis=1, prepend=0)[:, 1:])
+    differences, _, _ = _standardise(np.diff(standardised, axis=1))
     return PreparedSeries(
-        _stretched(standardised), _stretched(differences), levels, spreads
+        shape=_stretched(standardised),
+        differences=_stretched(differences),
+        levels=levels,
+        spreads=spreads,
     )
 
 
@@ -139,7 +152,8 @@ def _standardise(series: Array) -> tuple[Array, Array, Array]:
     is_constant = deviations <= ROUNDING
     deviations[is_constant] = 0
     values[is_constant] = 0
-    values /= np.where(is_constant, 1.0, deviations)[:, None]
+    divisor = np.where(is_constant, 1.0, deviations)
+    values /= divisor[:, None]
     return values.astype(np.float32), means * unit, deviations * unit
 
 
@@ -150,20 +164,24 @@ def _stretched(series: Array) -> Array:
         return series
     if length == 0:  # the differences of a single sample
         return np.zeros((channels, MIN_SAMPLES), np.float32)
-    places = np.linspace(0, length - 1, MIN_SAMPLES)
     known = np.arange(length)
-    rows = [np.interp(places, known, channel) for channel in series]
-    return np.array(rows, dtype=np.float32)
+    places = np.linspace(0, length - 1, MIN_SAMPLES)
+    stretched = np.empty((channels, MIN_SAMPLES), np.float32)
+    for row, channel in zip(stretched, series):
+        row[:] = np.interp(places, known, channel)
+    return stretched
 
 
 def dilations(length: int, number: int) -> list[int]:
     """Dilations from 1 to the largest at which a kernel fits into a series, evenly
     spaced on a logarithmic scale, as in the published transform; rounded down.
     """
-    largest = np.log2((length - 1) / (MIN_SAMPLES - 1))
-    exponents = np.linspace(0, largest, number)
+    largest = (length - 1) / (MIN_SAMPLES - 1)
+    exponents = np.linspace(0, np.log2(largest), number)
+    powers = 2**exponents
     # the largest is a power that rounding may leave just below an integer
-    return np.floor(2**exponents + 1e-9).astype(int).tolist()
+    whole = np.floor(powers + 1e-9)
+    return whole.astype(int).tolist()
 
 
 def uniform(purpose: str, *shape: int) -> Array:
@@ -173,8 +191,10 @@ def uniform(purpose: str, *shape: int) -> Array:
     """
     source = hashlib.shake_256(f"minirocket {VERSION} {purpose}".encode())
     number = int(np.prod(shape))
-    integers = np.frombuffer(source.digest(4 * number), "<u4")
-    return ((integers + 0.5) / 2**32).reshape(shape)
+    content = source.digest(4 * number)
+    integers = np.frombuffer(content, "<u4")
+    shares = (integers + 0.5) / 2**32
+    return shares.reshape(shape)
 
 
 @cache
@@ -195,11 +215,15 @@ def channel_mixtures(block: str, n_dilations: int, channels: int) -> Array:
     shape = (n_dilations, MIXTURES)
     purpose = f"{block} of {channels} channels"
     sizes = np.array([size for size in MIXTURE_SIZES if size <= channels])
-    chosen = (uniform(f"{purpose}: sizes", *shape) * len(sizes)).astype(int)
+    draws = uniform(f"{purpose}: sizes", *shape)
+    chosen = (draws * len(sizes)).astype(int)
     size = sizes[chosen][:, :, None]
-    ranks = uniform(f"{purpose}: ranks", *shape, channels).argsort(axis=2).argsort(2)
-    weights = signs(f"{purpose}: signs", *shape, channels) / np.sqrt(size)
-    return np.where(ranks < size, weights, 0).astype(np.float32)
+    order = uniform(f"{purpose}: ranks", *shape, channels)
+    ranks = order.argsort(axis=2).argsort(axis=2)
+    sign = signs(f"{purpose}: signs", *shape, channels)
+    weights = sign / np.sqrt(size)
+    is_chosen = ranks < size
+    return np.where(is_chosen, weights, 0).astype(np.float32)
 
 
 def folded(X: Array, width: int, purpose: str) -> Array:
@@ -222,18 +246,31 @@ def level_block(levels: Array, spreads: Array) -> Array:
     of one channel too. Both have length one.
     """
     values = np.concatenate([levels, spreads], axis=1)
+    blocks = (_linear_part(values), _wave_part(values))
+    return np.concatenate(blocks, axis=1).astype(np.float32)
+
+
+def _linear_part(values: Array) -> Array:
+    """The values, of length one.  # (n, LINEAR_WIDTH)"""
     n, number = values.shape
-    linear = np.zeros((n, LINEAR_WIDTH))
     largest = np.abs(values).max(axis=1, keepdims=True)
+    # so that squares neither overflow nor vanish
     relative = values / np.where(largest > 0, largest, 1)
+    linear = np.zeros((n, LINEAR_WIDTH))
     for i in range(number):
-        sign = 1 if i < LINEAR_WIDTH else float(signs(f"level {i}", 1)[0])
+        is_alone = i < LINEAR_WIDTH
+        sign = 1.0 if is_alone else float(signs(f"level {i}", 1)[0])
         linear[:, i % LINEAR_WIDTH] += sign * relative[:, i]
     length = np.linalg.norm(linear, axis=1, keepdims=True)
-    linear /= np.where(length > 0, length, 1)
+    return np.asarray(linear / np.where(length > 0, length, 1))
+
+
+def _wave_part(values: Array) -> Array:
+    """Cosines and sines of the values, of length one.  # (n, 2 WAVES)"""
+    number = values.shape[1]
     phases = np.arcsinh(values) @ _frequencies(number)
-    waves = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(WAVES)
-    return np.concatenate([linear, waves], axis=1).astype(np.float32)
+    waves = (np.cos(phases), np.sin(phases))
+    return np.concatenate(waves, axis=1) / np.sqrt(WAVES)
 
 
 @cache
@@ -242,8 +279,11 @@ def _frequencies(number: int) -> Array:
     first = uniform(f"{number} frequencies: first", number, WAVES)
     second = uniform(f"{number} frequencies: second", number, WAVES)
     # Box and Muller, 1958
-    normal = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
+    radius = np.sqrt(-2 * np.log(first))
+    normal = radius * np.cos(2 * np.pi * second)
     exponent = uniform(f"{number} frequencies: scales", WAVES)
-    scales = LOWEST_WAVE * (HIGHEST_WAVE / LOWEST_WAVE) ** exponent
-    # as many channels as there are, so that the phases have one size
-    return normal * scales / np.sqrt(number / 2)
+    ratio = HIGHEST_WAVE / LOWEST_WAVE
+    scales = LOWEST_WAVE * ratio**exponent
+    # phases of one size for any number of channels
+    channels = number / 2
+    return np.asarray(normal * scales / np.sqrt(channels))

@@ -189,7 +189,7 @@ def _names(path: Path, inputs: TableInputs, rows: Array) -> list[str]:
     return [f"{path.name}, {printable(name, 200)}" for name in inputs.names]
 
 
-def _chosen(inputs: Sequence[Any], chosen: list[int]) -> Sequence[Any]:
+def _chosen(inputs: Any, chosen: list[int]) -> Any:
     if isinstance(inputs, np.ndarray):
         part = inputs[chosen]
         part.flags.writeable = False

@@ -1,5 +1,7 @@
 """The loops of `kernels.convolutions`."""
 
+from typing import Any
+
 import numpy as np
 
 from imprint.core.arrays import Array
@@ -30,7 +32,7 @@ def _respond(
 
 
 @jit
-def _count_above(response: Array, threshold: float) -> int:
+def _count_above(response: Array, threshold: float) -> Any:
     above = np.int32(0)
     for t in range(len(response)):
         above += np.int32(response[t] > threshold)
