@@ -117,12 +117,12 @@ def is_nested(values: Any) -> bool:
 
 
 def is_unlike_embeddings(frame: Any) -> bool:
-    """Whether a nested data frame has several channels or two levels of rows."""
+    """Whether a nested data frame has two levels of rows, or series of pandas in its
+    cells; lists in cells are embeddings more often.
+    """
     if getattr(frame.index, "nlevels", 1) == 2:
         return True
-    cells = [frame.iloc[0, i] for i in range(len(frame.columns))]
-    are_series = all(hasattr(c, "__len__") and not isinstance(c, str) for c in cells)
-    return len(cells) > 1 and are_series
+    return all(hasattr(cell, "iloc") for cell in frame.iloc[0])
 
 
 def _series_of_frame(frame: Any) -> list[Array]:

@@ -56,7 +56,6 @@ class TimeSeries(Modality):
     def recognises_all(self, values: Any, requested: bool) -> bool:
         if isinstance(values, np.ndarray):
             return values.ndim == 3 and values.dtype.kind == "f"
-        # a single column of lists holds embeddings more often
         return is_nested(values) and (requested or is_unlike_embeddings(values))
 
     def listed(self, values: Any) -> Sequence[Any]:
