@@ -11,10 +11,23 @@ session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProv
 facts = session.get_modelmeta().custom_metadata_map
 classes, rule = json.loads(facts["classes"]), json.loads(facts["preprocess"])
 height, width = rule["size"]
+
+
+def opened(path):
+    """A picture as imprint reads it: upright, in 8 bits, on white if transparent."""
+    picture = ImageOps.exif_transpose(Image.open(path))
+    if picture.mode.startswith("I"):  # 16 bits of grey; Pillow would clip them
+        grey = (np.asarray(picture).astype(np.int64) + 128) // 257
+        picture = Image.fromarray(grey.astype(np.uint8))
+    if picture.has_transparency_data:
+        colours = picture.convert("RGBA")
+        picture = Image.new("RGB", colours.size, "white")
+        picture.paste(colours, mask=colours)
+    return picture.convert("RGB").convert("RGB" if rule["colour"] == "rgb" else "L")
+
+
 for path in sys.argv[2:]:
-    picture = ImageOps.exif_transpose(Image.open(path)).convert(
-        "RGB" if rule["colour"] == "rgb" else "L"
-    )
+    picture = opened(path)
     side = int(rule.get("crop", 1) * min(picture.size))  # with `crop`, a central square
     left, top = ((length - side + 1) // 2 for length in picture.size)
     box = (left, top, left + side, top + side) if "crop" in rule else None

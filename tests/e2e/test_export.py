@@ -124,6 +124,29 @@ def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys)
     )
 
 
+def test_the_program_agrees_on_pictures_of_every_kind(photos, capsys):
+    grey = np.asarray(Image.open(photos[0]).convert("L"))
+    kinds = {
+        "wide.png": Image.fromarray(grey.astype(np.uint16) * 257),
+        "clear.png": Image.fromarray(np.dstack([grey] * 3 + [255 - grey])),
+        "palette.gif": Image.fromarray(grey).convert("P"),
+        "bits.png": Image.fromarray(grey > 100),
+    }
+    for name, picture in kinds.items():
+        picture.save(name)
+    assert main(["export", "m.imprint", "--to", "onnx"]) == 0
+    words = [sys.executable, "-c", WITHOUT_IMPRINT, EXAMPLE, "m.onnx", *kinds]
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=True
+    )
+    capsys.readouterr()
+    assert main(["predict", "m.imprint", *kinds, "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert done.stdout.splitlines() == [
+        f"{a['path']}\t{a['label']}\t{a['probability']:.3f}" for a in answers
+    ]
+
+
 def test_the_command(photos, network, capsys):
     capsys.readouterr()
     assert (

@@ -40,6 +40,11 @@ FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "AVIF": ("Avif", "avif", (".avif",)),
 }
 SIGNATURE_BYTES = 32  # at the beginning of a file, enough to tell its format
+# tags of TIFF files
+BITS_PER_SAMPLE = 258
+MAX_SAMPLE_VALUE = 281
+WHITE = 65_535  # of 16 bits
+TWELVE_BITS = 1 << 12  # the number of values
 # recognised without their extra too, so that an error names it
 HEIF_SUFFIXES = (".heic", ".heif", ".hif")
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
@@ -294,25 +299,57 @@ def _rgb(image: "PilImage") -> Array:
 
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
+    white = _white(image)
     width, height = image.size
     rows = max(1, STRIP_PIXELS // width)
     if rows >= height:
-        return _convert(image)
+        return _convert(image, white)
     out = np.empty((height, width, 3), dtype=np.uint8)
     for top in range(0, height, rows):
-        out[top : top + rows] = _convert(
-            image.crop((0, top, width, min(height, top + rows)))
-        )
+        strip = image.crop((0, top, width, min(height, top + rows)))
+        out[top : top + rows] = _convert(strip, white)
     return out
 
 
-def _convert(image: "PilImage") -> Array:
+def _white(image: "PilImage") -> int:
+    """The sample of 16 bits that is white.
+
+    Cameras of 12 bits write TIFF files of 16 bits, whose pictures would be almost
+    black. Such a file is refused unless it states its largest sample.
+    """
+    tags = getattr(image, "tag_v2", {})  # of a TIFF file
+    if max(tags.get(BITS_PER_SAMPLE, (8,))) != 16:
+        return WHITE
+    is_grey = image.mode.startswith("I")
+    largest = _largest_sample(image)
+    stated = tags.get(MAX_SAMPLE_VALUE)
+    if stated is not None and is_grey:
+        white = max(stated) if isinstance(stated, tuple) else stated
+        if not max(largest, 1) <= white <= WHITE:
+            raise refused(f"its largest sample is {largest}, and it states {white}")
+        return int(white)
+    # of colours, Pillow keeps the upper 8 bits
+    if 0 < largest < (TWELVE_BITS if is_grey else TWELVE_BITS >> 8):
+        raise refused(
+            f"all its samples of 16 bits are below {TWELVE_BITS:,}, as those of 12 bits"
+            " are, and no largest value is stated; save it with 8 bits"
+        )
+    return WHITE
+
+
+def _largest_sample(image: "PilImage") -> int:
+    """The largest sample of a picture, over all its channels."""
+    return int(np.asarray(image).max())
+
+
+def _convert(image: "PilImage", white: int) -> Array:
     if image.mode == "F" or image.mode.startswith("I"):
         grey = np.asarray(image)
         if image.mode == "F" or grey.min() < 0 or grey.max() > 65535:
             raise refused("its samples of 32 bits have no stated range")
-        # to 8 bits: 65535 becomes 255
-        rounded = np.add(grey, 128, dtype=np.int32) // 257
+        # to 8 bits: white becomes 255
+        scaled = np.multiply(grey, 255, dtype=np.int32)
+        rounded = (scaled + white // 2) // white
         return np.repeat(rounded.astype(np.uint8)[:, :, None], 3, axis=2)
     if image.has_transparency_data:
         from PIL.Image import new

@@ -103,6 +103,70 @@ def test_sixteen_bit_grey_is_scaled():
     assert read_picture(pgm)[0, :, 2].tolist() == [0, 0, 1, 1, 128, 255]
 
 
+TWELVE_BITS = np.array([[0, 8, 9, 16, 2048, 4095]], dtype=np.uint16)
+
+
+def test_twelve_bits_in_sixteen_are_not_read_as_almost_black():
+    grey = Image.fromarray(TWELVE_BITS)
+    with pytest.raises(UnreadableInput, match=r"below 4,096.*12 bits.*stated"):
+        read_picture(saved(grey, "TIFF"))
+    # a file that states its largest value is scaled by it
+    stated = read_picture(saved(grey, "TIFF", tiffinfo={281: 4095}))
+    assert stated[0, :, 0].tolist() == [0, 0, 1, 1, 128, 255]
+    # the definition of PNG allows no other range
+    assert read_picture(saved(grey, "PNG"))[0, :, 0].tolist() == [0, 0, 0, 0, 8, 16]
+    # all black is black in any range
+    black = read_picture(saved(Image.fromarray(TWELVE_BITS * 0), "TIFF"))
+    assert black.max() == 0
+    bright = TWELVE_BITS.copy()
+    bright[0, 0] = 4096
+    assert read_picture(saved(Image.fromarray(bright), "TIFF")).max() == 16
+
+
+def test_a_stated_largest_value_that_cannot_be_is_damage():
+    for value in (0, 4000):
+        with pytest.raises(UnreadableInput):
+            read_picture(
+                saved(Image.fromarray(TWELVE_BITS), "TIFF", tiffinfo={281: value})
+            )
+
+
+def test_twelve_bits_of_colour_are_refused_too():
+    rows = [np.uint16([[0, 0, 0], [4095, 2000, 100]])]
+    assert "below 4,096" in reason_of(tiff_of_16_bit_colours(np.array(rows)))
+    rows = [np.uint16([[0, 0, 0], [65535, 2000, 100]])]
+    assert read_picture(tiff_of_16_bit_colours(np.array(rows)))[0, 1, 0] == 255
+
+
+def reason_of(raw):
+    with pytest.raises(UnreadableInput) as caught:
+        read_picture(raw)
+    return caught.value.reason
+
+
+def tiff_of_16_bit_colours(pixels):
+    """A TIFF of three channels of 16 bits, which Pillow reads but does not write."""
+    height, width, _ = pixels.shape
+    data = pixels.astype("<u2").tobytes()
+    entries = [
+        (256, 3, 1, width),
+        (257, 3, 1, height),
+        (258, 3, 3, 8 + len(data)),  # where the three numbers of bits are
+        (259, 3, 1, 1),
+        (262, 3, 1, 2),
+        (273, 4, 1, 8),
+        (277, 3, 1, 3),
+        (278, 3, 1, height),
+        (279, 4, 1, len(data)),
+    ]
+    bits = struct.pack("<3H", 16, 16, 16)
+    directory = struct.pack("<H", len(entries))
+    directory += b"".join(struct.pack("<HHII", *entry) for entry in entries)
+    start = 8 + len(data) + len(bits)
+    header = b"II*\0" + struct.pack("<I", start)
+    return header + data + bits + directory + struct.pack("<I", 0)
+
+
 def test_samples_without_a_range_are_refused():
     for image in (
         Image.new("F", (4, 4), 0.5),
