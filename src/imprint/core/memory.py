@@ -14,6 +14,13 @@ from threading import Condition, local
 # pixels of an image after which freed memory is returned to the system; it takes
 # milliseconds, less than decoding so many
 LARGE_IMAGE = 1 << 22
+# Of the GNU C library (malloc.h): how much free memory stays at the end of the heap,
+# and from which size on an array has a mapping of its own, which is returned when it is
+# freed. Each with the environment variable by which users set it.
+MALLOC_PARAMETERS = (
+    ("MALLOC_TRIM_THRESHOLD_", -1, 2**28),
+    ("MALLOC_MMAP_THRESHOLD_", -3, 2**25),
+)
 
 
 def reset_peak() -> None:
@@ -80,6 +87,17 @@ def release_memory() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):  # only in the GNU C library
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library of Linux keep freed memory and use it again, for the life of
+    this process: large arrays that come and go are then not cleared each time.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # only in the GNU C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for variable, parameter, size in MALLOC_PARAMETERS:
+            if variable not in os.environ:  # a user's own setting
+                mallopt(parameter, size)
 
 
 class DecodingBudget:

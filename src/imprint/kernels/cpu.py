@@ -4,9 +4,9 @@ threads.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ContextDecorator, ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,16 +17,6 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
-ONE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-}
-MALLOC_SETTINGS = {
-    "MALLOC_TRIM_THRESHOLD_": str(2**28),
-    "MALLOC_MMAP_THRESHOLD_": str(2**25),
-}
-"""For the C library of Linux: freed memory is kept and used again, instead of returned
-and cleared.
-"""
 # multiplications; for less, importing numba takes longer than it saves
 MIN_COMPILED_WORK = 200_000
 HAS_NUMBA = find_spec("numba") is not None
@@ -53,9 +43,11 @@ def available_cpus() -> int:
 
 
 def cores() -> int:
-    """CPUs that kernels use: those available, at most OMP_NUM_THREADS if that is
-    set.
+    """CPUs that kernels use: one within `one_thread`, otherwise those available, at
+    most OMP_NUM_THREADS if that is set.
     """
+    if _thread_limit.depth:
+        return 1
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return (
         min(available_cpus(), int(limit))
@@ -111,18 +103,21 @@ def _controller(with_scipy: bool) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _OneBlasThread(ContextDecorator):
-    """Limits BLAS to one thread while at least one caller is inside: the first sets the
-    limit, the last lifts it.
+class _OneThread(ContextDecorator):
+    """Limits libraries to one thread while at least one caller is inside: the first
+    sets the limit, the last lifts it, in whatever order they leave.
     """
 
-    def __init__(self) -> None:
-        self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
+    def __init__(self, user_api: str | None) -> None:
+        self.user_api = user_api  # None: every library with threads
+        self.lock = Lock()
+        self.depth = 0
+        self.limits = ExitStack()
 
     def limit(self) -> None:
-        """Limit every BLAS that is loaded now."""
+        """Limit every library that is loaded now."""
         controller = _controller("scipy.linalg" in sys.modules)
-        self.limits.enter_context(controller.limit(limits=1, user_api="blas"))
+        self.limits.enter_context(controller.limit(limits=1, user_api=self.user_api))
 
     def __enter__(self) -> None:
         with self.lock:
@@ -137,10 +132,11 @@ class _OneBlasThread(ContextDecorator):
                 self.limits.close()
 
 
-_blas_limit = _OneBlasThread()
+_blas_limit = _OneThread("blas")
+_thread_limit = _OneThread(None)
 
 
-def one_blas_thread() -> _OneBlasThread:
+def one_blas_thread() -> _OneThread:
     """Limit BLAS to one thread, because rounding may depend on the number of threads.
     Nesting it costs nothing.
     """
@@ -158,26 +154,17 @@ def load_scipy_blas() -> None:
                 _blas_limit.limit()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread for BLAS and kernels, here and in processes started in the block,
-    which also keep freed memory.
+def one_thread() -> _OneThread:
+    """Use one thread for BLAS, OpenMP and kernels in this process.
+
+    The environment stays as it is: it belongs to the whole process, and blocks of
+    several threads overlap.
     """
-    settings = ONE_THREAD | MALLOC_SETTINGS
-    before = {name: os.environ[name] for name in settings if name in os.environ}
-    os.environ.update(MALLOC_SETTINGS | before | ONE_THREAD)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        for name in settings:
-            os.environ.pop(name, None)
-        os.environ.update(before)
+    return _thread_limit
 
 
 def limit_permanently() -> None:
-    """Limit BLAS to one thread for the life of this process; libraries loaded later
-    read it from the environment.
-    """
+    """Use one thread for the life of this process, also in a BLAS loaded later."""
     threadpool_limits(1)
     _blas_limit.__enter__()
+    _thread_limit.__enter__()

@@ -30,6 +30,7 @@ from imprint.core.cluster import (
     connected,
 )
 from imprint.core.errors import ParameterError, check_int, unknown
+from imprint.core.memory import keep_freed_memory
 from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import (
@@ -331,4 +332,5 @@ def _prepare(pipe: Connection) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit_permanently()
+    keep_freed_memory()
     threading.Thread(target=exit_with_parent, daemon=True).start()

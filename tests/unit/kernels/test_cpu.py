@@ -1,12 +1,17 @@
 """Thread limits: for a block, for nested blocks, and permanent."""
 
 import os
+import re
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
+from threadpoolctl import threadpool_info
+
+import imprint
+from imprint.kernels import cpu
 from imprint.kernels.cpu import (
-    MALLOC_SETTINGS,
-    ONE_THREAD,
     one_blas_thread,
     one_thread,
     sum_on_all_cores,
@@ -26,6 +31,7 @@ CODE = """if True:
     assert threads() == {1}
     cpu.load_scipy_blas()
     assert threads() == {1}
+    assert cpu.cores() == 1
 """
 
 
@@ -58,15 +64,43 @@ def test_sums_are_added_in_order():
         )
 
 
-def test_one_thread_sets_the_environment_and_restores_it(monkeypatch):
-    settings = [*ONE_THREAD, *MALLOC_SETTINGS]
-    for name in settings:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "5")
-    before = dict(os.environ)
-    with one_thread():
-        assert {os.environ[name] for name in ONE_THREAD} == {"1"}
-        assert os.environ["MALLOC_TRIM_THRESHOLD_"] == "5"  # set by the user
-        assert "MALLOC_MMAP_THRESHOLD_" in os.environ
-    assert dict(os.environ) == before
+def blas_threads():
+    pools = threadpool_info()
+    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+
+def test_overlapping_blocks_of_one_thread_leave_everything_as_it_was(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(cpu, "available_cpus", lambda: 3)
+    environment = dict(os.environ)
+    threads = blas_threads()
+    inside = threading.Barrier(4)
+    leaving = [threading.Event() for _ in range(3)]
+
+    def work(i):
+        with one_thread():
+            inside.wait(20)
+            leaving[i].wait(20)
+
+    running = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in running:
+        thread.start()
+    inside.wait(20)
+    # they leave in the order in which they came
+    for i, thread in enumerate(running):
+        assert (cpu.cores(), blas_threads(), dict(os.environ)) == (1, {1}, environment)
+        leaving[i].set()
+        thread.join(20)
+    assert (cpu.cores(), blas_threads(), dict(os.environ)) == (3, threads, environment)
+
+
+def test_only_the_command_line_writes_to_the_environment():
+    writes = re.compile(
+        r"os\.environ(\[[^\]]*\]\s*=[^=]|\.(update|pop|setdefault|clear|popitem))"
+        r"|os\.(putenv|unsetenv)|del os\.environ|environ \|="
+    )
+    assert writes.search("os.environ['A'] = 'b'")
+    root = Path(imprint.__file__).parent
+    files = [path for path in root.rglob("*.py") if root / "cli" not in path.parents]
+    assert len(files) > 100
+    assert [path for path in files if writes.search(path.read_text("utf-8"))] == []

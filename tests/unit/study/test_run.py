@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.kernels.cpu import cores
 from imprint.study import Grid, Held, Study, plan, run, sharing
 from imprint.study.evaluate import MEASUREMENTS, evaluate
 from imprint.study.store import Store
@@ -188,12 +189,14 @@ def test_a_unit_is_evaluated_on_one_core_wherever_it_runs(monkeypatch):
 
     class Watched:
         def open(self, backbone, dataset):
-            threads.append(os.environ.get("OMP_NUM_THREADS"))
+            threads.append(cores())
             return SOURCE.open(backbone, dataset)
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = cores()
     evaluate(plan(STUDY, Watched()).units[0])
-    assert threads[-1] == "1"
+    assert threads[-1] == 1
+    assert cores() == before
     assert "OMP_NUM_THREADS" not in os.environ
 
 
