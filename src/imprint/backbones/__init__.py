@@ -16,6 +16,7 @@ from imprint.backbones.joined import JoinedBackbone, joined_fingerprint
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import (
     JOIN,
+    LAST,
     PREFIXES,
     RECORDS,
     Record,
@@ -124,7 +125,10 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     else:
         prefix = spec.partition(":")[0]
         module = adapter(source.adapter if isinstance(source, Record) else prefix)
-        backbone = module.load(source, device, threads)
+        # a model that describes itself is asked for its last layer
+        is_last = not isinstance(source, Record) and spec.endswith(LAST)
+        options = {"last": True} if is_last else {}
+        backbone = module.load(source, device, threads, **options)
     absolute = JOIN.join(map(_absolute, parts))
     backbone.reload = partial(load, absolute, device, threads)
     return backbone

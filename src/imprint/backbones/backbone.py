@@ -172,6 +172,12 @@ class TorchBackbone(PictureBackbone):
             module.eval().requires_grad_(False).to(device=device, memory_format=layout)
         )
         self._embed_pictures, self._embed_texts = towers or (self._module, None)
+        if record.blocks:
+            from imprint.backbones.torch_blocks import Tapped
+
+            self._embed_pictures = Tapped(
+                record.name, self._module, record.blocks, self._embed_pictures
+            )
         if threads is not None and not self._mixed:
             torch.set_num_threads(thread_count(threads))
 

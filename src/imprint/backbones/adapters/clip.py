@@ -18,9 +18,13 @@ from imprint.core.errors import ParameterError
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None) -> TorchBackbone:
+def load(
+    source: str, device: str, threads: int | None, *, last: bool = False
+) -> TorchBackbone:
     """Open the model, its tokeniser and its preprocessing; transformers fetches them
     into its own cache.
+
+    It has no blocks, `last` or not: pictures and class names share the last layer only.
     """
     spec = f"clip:{source}"
     package = import_extra("transformers", "clip", spec)

@@ -18,9 +18,13 @@ from imprint.core.errors import ParameterError, unknown
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None) -> TorchBackbone:
+def load(
+    source: str, device: str, threads: int | None, *, last: bool = False
+) -> TorchBackbone:
     """Create the model and its tokeniser; open_clip fetches the weights into Hugging
     Face's cache.
+
+    It has no blocks, `last` or not: pictures and class names share the last layer only.
     """
     spec = f"open_clip:{source}"
     package = import_extra("open_clip", "clip", spec)

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,31 @@ from imprint.backbones.backbone import (
     import_extra,
     torch_module,
 )
+from imprint.backbones.block import Block
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, location, verified_sha256
+from imprint.backbones.torch_blocks import choose_blocks
 from imprint.core.errors import FileError, ParameterError, first_line, unknown
 
 VERSION = 2
 PREFIX = "torchvision:"
+# the modules whose children are the stages or layers of a network
+STAGES = ("features", "encoder.layers", "blocks", "trunk_output")
 # they scale their input, but only with published weights
 TRANSFORMING_NETWORKS = ("googlenet", "inception_v3")
 
 
-def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
+def load(
+    source: Record | str, device: str, threads: int | None, *, last: bool = False
+) -> TorchBackbone:
     """Build the network, read its weights from torch's cache (downloaded where missing)
     and drop the classifier.
+
+    With `last`, a network without a record here has no blocks.
     """
     record = source if isinstance(source, Record) else describe(source)
+    if last:
+        record = replace(record, blocks=(), width=record.last_layer().width)
     network, path = architecture(record.name), location(record)
     check_device(record.name, device)
     if not path.is_file():
@@ -67,13 +78,17 @@ def describe(name: str) -> Record:
     file = weights.url.rsplit("/", 1)[-1]
     scale = {"filter": rule.interpolation.value, "mean": rule.mean, "std": rule.std}
     digits = re.search(r"-([0-9a-f]{8})\.pth$", file)
+    preprocess = Preprocess.planes(
+        size=rule.crop_size[0], resize=rule.resize_size[0], **scale
+    )
+    width = network.get_submodule(_classifier(spec, network)).in_features
+    blocks = _blocks(network, width, preprocess)
     return Record(
         name=spec,
         adapter="torchvision",
-        width=network.get_submodule(_classifier(spec, network)).in_features,
-        preprocess=Preprocess.planes(
-            size=rule.crop_size[0], resize=rule.resize_size[0], **scale
-        ),
+        width=sum(block.width for block in blocks) or width,
+        blocks=blocks,
+        preprocess=preprocess,
         file=file,
         source=weights.url,
         sha256=digits and digits[1],
@@ -84,6 +99,24 @@ def describe(name: str) -> Record:
         pretraining="ImageNet-1K (ILSVRC 2012), torchvision IMAGENET1K_V1",
         top1=weights.meta["_metrics"]["ImageNet-1K"]["acc@1"],
     )
+
+
+def _blocks(network: Any, width: int, rule: Preprocess) -> tuple[Block, ...]:
+    """The blocks at the stages of a network, which may be on torch's meta device."""
+    modules = dict(network.named_modules())
+    names = [name for name in modules if re.fullmatch(r"layer\d", name)]
+    for stages in STAGES:
+        if stages in modules:
+            children = modules[stages].named_children()
+            names += [f"{stages}.{child}" for child, _ in children]
+    device = next(network.parameters()).device
+    blank = torch_module().zeros(1, rule.channels, *rule.size, device=device)
+
+    def run() -> None:
+        with torch_module().inference_mode():
+            network.eval()(blank)
+
+    return choose_blocks(network, names, width, run)
 
 
 def architecture(name: str) -> Any:
