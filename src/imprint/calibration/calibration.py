@@ -7,13 +7,22 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.estimates import Estimates, fit_conformal, wilson_interval
+from imprint.calibration.estimates import (
+    Estimates,
+    fit_conformal,
+    wilson_interval,
+)
+from imprint.calibration.held import FOLDS
 from imprint.core.arrays import Array, is_torch, namespace
 from imprint.core.errors import require
 from imprint.kernels.scores import softmax
 
-# five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
-FOLD_VARIANCE_RATIO = 2.25
+CORRELATION_OF_FOLDS = 0.2
+"""The correlation of the errors of two fold models, n_test / (n_test + n_train) after
+Nadeau and Bengio (2003). With the binomial variance v of one fold, the mean of J folds
+has the variance v (c + (1 - c) / J), which is 1 + (J - 1) c times that of as many
+independent rows.
+"""
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
 FLATTENING_ROWS = 2  # and the number of rows above which it falls more slowly
 # with more held-out rows without near copies, only these determine the p-values
@@ -48,6 +57,7 @@ class OutOfFold(NamedTuple):
     deviation: float  # the prior standard deviation of the logarithm of the temperature
     # (n,) whether a row of the same class in another fold is almost equal
     near_copy: Array
+    gain: float = 0.0  # see `calibration.gain`
 
     @property
     def winners(self) -> Array:
@@ -59,9 +69,39 @@ class OutOfFold(NamedTuple):
         """Whether the predicted class of each row is its label.  # (n,)"""
         return np.asarray(self.winners == self.true)
 
+    @property
+    def new(self) -> Array:
+        """The assessed rows that determine the p-values: those without near copies, if
+        there are enough of them. New inputs are seldom near copies of training rows.
+        # (n,)
+        """
+        new = self.assessed & ~self.near_copy
+        return new if new.sum() >= MIN_NEW_ROWS else self.assessed
+
     def probabilities(self) -> Array:
         """Calibrated probabilities of every row.  # (n, C)"""
         return np.asarray(calibrate(self).probabilities(self.shares))
+
+
+class Outcomes(NamedTuple):
+    """Whether held-out rows are predicted correctly by the model without their fold."""
+
+    true: Array  # (n,) the index of the class of each row
+    weight: Array  # (n,) the number of rows of its class that each row represents
+    assessed: Array  # (n,)
+    correct: Array  # (n,)
+    folds: int  # the number of models that predicted them
+
+    @classmethod
+    def of(cls, predictions: OutOfFold, folds: int = FOLDS) -> "Outcomes":
+        """The outcomes of out-of-fold predictions by the models of some folds."""
+        return cls(
+            predictions.true,
+            predictions.weight,
+            predictions.assessed,
+            predictions.correct & predictions.assessed,
+            folds,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,28 +130,34 @@ class Calibration(Estimates):
         ) + self.floor / P.shape[1]
 
 
-def calibrate(predictions: OutOfFold) -> Calibration:
+def calibrate(predictions: OutOfFold, outcomes: Outcomes | None = None) -> Calibration:
     """The calibration from out-of-fold predictions.
 
-    P-values are computed from the assessed rows without near copies if there are enough
-    of them, because new inputs are seldom near copies of training rows.
+    Parameters
+    ----------
+    predictions : OutOfFold
+        They determine the temperature and the p-values.
+    outcomes : Outcomes, optional
+        They determine the expected accuracy: the predictions of more rows. By default,
+        those of `predictions`.
     """
-    assessed, weight = predictions.assessed, predictions.weight
     temperature, floor = _fit_temperature(predictions)
-    new = assessed & ~predictions.near_copy
-    rows = new if new.sum() >= MIN_NEW_ROWS else assessed
-    doubt = None if predictions.doubt is None else predictions.doubt[rows]
-    sizes = np.bincount(predictions.true, weight)[predictions.true]
-    p_values = fit_conformal(predictions.scores[rows], doubt, weight[rows], sizes[rows])
+    rows = predictions.new
+    p_values = fit_conformal(
+        predictions.scores[rows],
+        None if predictions.doubt is None else predictions.doubt[rows],
+        predictions.weight[rows],
+        predictions.gain,
+    )
     return Calibration(
-        *_expected_accuracy(predictions),
+        *_expected_accuracy(outcomes or Outcomes.of(predictions)),
         **p_values,
         temperature=temperature,
         floor=floor,
     )
 
 
-def _expected_accuracy(predictions: OutOfFold) -> tuple[float | None, float, float]:
+def _expected_accuracy(outcomes: Outcomes) -> tuple[float | None, float, float]:
     """The expected accuracy and its 95 % Wilson interval; None without an estimate, as
     with one class.
 
@@ -120,20 +166,20 @@ def _expected_accuracy(predictions: OutOfFold) -> tuple[float | None, float, flo
     learning curve, except for the lower end of the interval. Rows that were not
     assessed count as wrong for the lower end and as correct for the upper end.
     """
-    weight, assessed = predictions.weight, predictions.assessed
-    if len(predictions.classes) < 2 or not assessed.any():
+    true, weight, assessed, correct, folds = outcomes
+    rows_of_class = np.bincount(true, weight)
+    if len(rows_of_class) < 2 or not assessed.any():
         return None, 0.0, 1.0
-    size = float(weight.sum() ** 2 / (weight**2).sum()) / FOLD_VARIANCE_RATIO
-    wrong = weight * (assessed & ~predictions.correct)
-    extrapolated = float(
-        (
-            wrong
-            * _learning_curve(np.bincount(predictions.true, weight))[predictions.true]
-        ).sum()
-    )
-    right = float(weight[assessed & predictions.correct].sum() / weight.sum())
+    total = float(weight.sum())
+    effective_rows = total**2 / float((weight**2).sum())
+    inflation = 1 + (folds - 1) * CORRELATION_OF_FOLDS
+    size = effective_rows / inflation
+    wrong = weight * (assessed & ~correct)
+    remaining = _learning_curve(rows_of_class)[true]
+    extrapolated = float((wrong * remaining).sum())
+    right = float(weight[correct].sum()) / total
     low, _ = wilson_interval(right, size)
-    _, high = wilson_interval(1 - extrapolated / float(weight.sum()), size)
+    _, high = wilson_interval(1 - extrapolated / total, size)
     return 1 - extrapolated / float(weight[assessed].sum()), low, high
 
 
@@ -164,11 +210,9 @@ def _fit_temperature(predictions: OutOfFold) -> tuple[float, float]:
     rows = predictions.assessed
     if not rows.any():
         return 1.0, FLOOR_WITHOUT_ROWS
-    P, true, weight = (
-        predictions.shares[rows],
-        predictions.true[rows],
-        predictions.weight[rows],
-    )
+    P = predictions.shares[rows]
+    true = predictions.true[rows]
+    weight = predictions.weight[rows]
     logs = np.log(np.maximum(P, MIN_PROBABILITY))
     uniform = 1 / P.shape[1]
     weight = weight * (len(weight) / max(weight.sum(), 1))
@@ -182,9 +226,9 @@ def _fit_temperature(predictions: OutOfFold) -> tuple[float, float]:
             weight @ np.log((1 - floor) * likelihoods + floor * uniform)
         )
         log_prior = UNEXPLAINED_ROWS * np.log(floor) + EXPLAINED_ROWS * np.log1p(-floor)
-        return (
-            log_temperature / predictions.deviation
-        ) ** 2 / 2 - log_likelihood - log_prior, floor
+        standardised = log_temperature / predictions.deviation
+        log_prior -= standardised**2 / 2
+        return -log_likelihood - log_prior, floor
 
     best = minimize_scalar(
         lambda t: loss(t)[0], bounds=LOG_TEMPERATURE_RANGE, method="bounded"
@@ -202,9 +246,8 @@ def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
         slopes = (uniform - likelihoods) / (
             (1 - middle) * likelihoods + middle * uniform
         )
-        slope = (
-            weight @ slopes + UNEXPLAINED_ROWS / middle - EXPLAINED_ROWS / (1 - middle)
-        )
+        slope_of_prior = UNEXPLAINED_ROWS / middle - EXPLAINED_ROWS / (1 - middle)
+        slope = weight @ slopes + slope_of_prior
         low, high = (middle, high) if slope > 0 else (low, middle)
     return high
 
@@ -213,7 +256,11 @@ def calibration_error(P: Array, true: Array, bins: int = 15) -> float:
     """The expected calibration error: mean gap between confidence and accuracy over
     `bins` equal ranges.
     """
-    confidence, correct = P.max(axis=1).astype(np.float64), P.argmax(axis=1) == true
-    index = np.minimum((confidence * bins).astype(int), bins - 1)
+    confidence = P.max(axis=1).astype(np.float64)
+    correct = P.argmax(axis=1) == true
+    bin_of_row = (confidence * bins).astype(int)
+    # a confidence of 1 belongs to the last bin
+    index = np.minimum(bin_of_row, bins - 1)
     gaps = np.bincount(index, correct - confidence, minlength=bins)
-    return float(np.round(np.abs(gaps).sum() / len(P), 12))
+    error = np.abs(gaps).sum() / len(P)
+    return float(np.round(error, 12))

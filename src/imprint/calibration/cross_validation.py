@@ -2,13 +2,29 @@
 held-out rows that assess them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
+from imprint.calibration.calibration import (
+    Calibration,
+    Outcomes,
+    OutOfFold,
+    calibrate,
+)
+from imprint.calibration.fold_predictions import (
+    FoldOutcomes,
+    FoldPredictions,
+    HeldOut,
+    predict_out_of_fold,
+)
+from imprint.calibration.gain import (
+    COMPARED_FOLDS,
+    SmallerModel,
+    measured_gain,
+)
 from imprint.calibration.held import (
     FOLDS,
     MAX_HELD_ROWS,
@@ -27,15 +43,23 @@ from imprint.core.arrays import (
     rows_at,
     to_numpy,
 )
-from imprint.core.errors import TooFewProxiesError
-from imprint.core.labels import as_labels, distinct, positions
+from imprint.core.labels import as_labels, distinct
 from imprint.core.threads import Lazy, lazy
 from imprint.generators._base import row_masses
 from imprint.head import Head
 from imprint.head.merging import StoredRows
 from imprint.method import ClassState, Method
 
-MAX_ASSESSED_ROWS = 1_000  # or one per class, if there are more classes
+# rows that determine the temperature and the p-values, or one per class if there are
+# more classes
+MAX_ASSESSED_ROWS = 1_000
+# Models of all five folds are fitted if the first has at most so many proxies: they
+# then take a small part of the time of a fit. With more proxies, solving them takes
+# longer than the fit, and as many folds are evaluated as `MAX_ASSESSED_ROWS` needs.
+MAX_PROXIES_OF_ALL_FOLDS = 2_000
+# of the model with fewer rows, with which fold models are compared; more would take as
+# long as a fold model
+MAX_COMPARED_ROWS = 3_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,41 +282,81 @@ class CrossValidation:
         """The five heads, each without one fold."""
         return tuple(map(self.head_without, range(FOLDS)))
 
-    @lazy
-    def predictions(self) -> OutOfFold:
-        """Out-of-fold predictions of held rows; the more classes, the fewer rows of
-        each.
+    def smaller_model(self, first: int) -> SmallerModel:
+        """The model that is fitted with the held rows of fold `first` and later ones.
+
+        Of a class without such rows, it has as many as the model without fold 0.
         """
-        labels = sorted(self.held)
-        held = [self.held[label] for label in labels]
-        limit = max(1, MAX_ASSESSED_ROWS // len(labels))
+        limit = max(1, MAX_COMPARED_ROWS // len(self.held))
+        classes: dict[Any, tuple[Array, Array]] = {}
+        counts: dict[Any, int] = {}
+        for label, held in self.held.items():
+            chosen = np.flatnonzero(held.fold >= COMPARED_FOLDS)[:limit]
+            chosen = chosen[held.fold[chosen] >= first]
+            if len(chosen):
+                counts[label] = len(chosen)
+            else:
+                chosen = np.flatnonzero(is_fitted(held.fold, 0))
+            if len(chosen):
+                classes[label] = held.rows[chosen], held.weight[chosen]
+        states = self._summarise(classes)
+        head = replace(self.empty, labels=tuple(states), states=tuple(states.values()))
+        return SmallerModel(head, counts)
+
+    def _number_of_folds(self, first: Head) -> int:
+        """How many fold models are evaluated; `first` is the one without fold 0."""
+        if not len(first) or len(first.proxies.labels) <= MAX_PROXIES_OF_ALL_FOLDS:
+            return FOLDS
+        held = list(self.held.values())
+        limit = max(1, MAX_ASSESSED_ROWS // len(held))
         folds = 1
         while folds < FOLDS and any(
             (rows.fold < folds).sum() < min(limit, len(rows.fold)) for rows in held
         ):
             folds += 1  # with many rows of every class, one fold has enough of them
-        chosen = [np.flatnonzero(rows.fold < folds)[:limit] for rows in held]
-        pairs = list(zip(held, chosen))
-        X = np.concatenate([rows.rows[index] for rows, index in pairs])
-        fold = np.concatenate([rows.fold[index] for rows, index in pairs])
-        weight = np.concatenate(
-            [
-                rows.weight[index] * (rows.total / rows.weight[index].sum())
-                for rows, index in pairs
-            ]
-        )
-        columns = np.repeat(np.arange(len(labels)), [len(index) for index in chosen])
+        return folds
+
+    @lazy
+    def results(self) -> tuple[OutOfFold, Outcomes]:
+        """Out-of-fold predictions of some held rows, the more classes, the fewer of
+        each; and whether all rows of these folds are predicted correctly.
+        """
+        labels = sorted(self.held)
         classes = as_labels(labels)
-        heads = (self.head_without(f) for f in range(folds))
-        predictions = predict_out_of_fold(heads, X, columns, fold, classes, weight)
-        return predictions._replace(
-            near_copy=near_copies(held, chosen, self.empty.norm_inf.apply)
-        )
+        held = [self.held[label] for label in labels]
+        first = self.head_without(0)
+        folds = self._number_of_folds(first)
+        limit = max(1, MAX_ASSESSED_ROWS // len(labels))
+        chosen = [np.flatnonzero(rows.fold < folds)[:limit] for rows in held]
+        sample = HeldOut.of(held, chosen)
+        rows = HeldOut.all_of(self.held, self.empty.seed, folds, self.empty.dtype)
+        predictions = FoldPredictions(sample, classes)
+        outcomes = FoldOutcomes(rows, classes, folds)
+        has_more_rows = len(rows.X) > len(sample.X)
+        for f in range(folds):
+            head = first if f == 0 else self.head_without(f)
+            predictions.add(head, f)
+            if has_more_rows:
+                outcomes.add(head, f)
+        del first, head  # frees their preparation, which may be large
+        near_copy = near_copies(held, chosen, self.empty.norm_inf.apply)
+        answers = predictions.result()._replace(near_copy=near_copy)
+        smaller = [self.smaller_model(fold) for fold in (2, 3)]
+        gain = measured_gain(smaller, self.held, answers, sample.X)
+        answers = answers._replace(gain=gain)
+        if not has_more_rows:
+            return answers, Outcomes.of(answers, folds)
+        return answers, outcomes.result()
+
+    @property
+    def predictions(self) -> OutOfFold:
+        """Out-of-fold predictions of some held rows."""
+        return self.results[0]
 
     @lazy
     def calibration(self) -> Calibration:
         """The calibration from the out-of-fold predictions."""
-        return calibrate(self.predictions)
+        return calibrate(*self.results)
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
@@ -315,54 +379,6 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
     labels, columns = distinct(y)
     classes = as_labels(labels)
     return predict_out_of_fold(heads, X, columns, fold, classes, np.ones(len(y)))
-
-
-def predict_out_of_fold(
-    heads: Iterable[Head],
-    X: Array,
-    true: Array,
-    fold: Array,
-    classes: Array,
-    weight: Array,
-) -> OutOfFold:
-    """The predictions of every head for the rows of its fold."""
-    scores, shares = (
-        np.full((len(X), len(classes)), -np.inf),
-        np.zeros((len(X), len(classes))),
-    )
-    assessed, near_copy = np.zeros((2, len(X)), dtype=bool)
-    doubt, deviation = None, 1.0
-    for f, head in enumerate(heads):
-        # the copy frees its preparation, which may be large
-        copy, rows = replace(head), np.flatnonzero(fold == f)
-        deviation = head.aggregator.temperature_deviation
-        try:
-            S = copy.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
-        except TooFewProxiesError:
-            continue
-        if len(S):
-            columns = positions(head.classes, classes.tolist())
-            scores[np.ix_(rows, columns)] = S
-            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(
-                S, copy.prepared
-            )
-            assessed[rows] = np.isin(true[rows], columns)
-            row_doubt = copy.doubt(X[rows])
-            if row_doubt is not None:
-                doubt = np.zeros(len(X)) if doubt is None else doubt
-                doubt[rows] = row_doubt
-    return OutOfFold(
-        classes,
-        true,
-        fold,
-        scores,
-        shares,
-        doubt,
-        assessed,
-        weight,
-        deviation,
-        near_copy,
-    )
 
 
 def rows_by_class(y: Array) -> dict[Any, Array]:

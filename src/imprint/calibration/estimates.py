@@ -18,11 +18,6 @@ SIGNIFICANCE_LEVEL = 0.05  # the threshold of p-values that warnings assume
 MIN_ROWS_PER_CLASS = 5  # with which each fold leaves out at most a fifth of a class
 NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
 MIN_SPREAD = 1e-12  # to divide by, relative to the values and absolute
-FOLD_CORRECTION = 0.4
-"""How much higher the model scores new rows than its fold models: in spreads, divided
-by the root of a class's rows. Chosen on 24 sets of embeddings with 2 to 20 rows per
-class, then lowered from 0.6 for the test texts of CLINC150.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +77,7 @@ class Estimates:
         It is the share of held-out rows whose score is not larger, with the query
         counted as one of them.
         """
-        scores = _scores(S, doubt, self.score_spread, self.doubt_spread)
+        scores = ood_scores(S, doubt, self.score_spread, self.doubt_spread)
         index = np.searchsorted(self.reference, scores, side="right")
         return np.asarray(
             (self.below[index] + self.heaviest) / (self.below[-1] + self.heaviest)
@@ -164,22 +159,26 @@ class Estimates:
 
 
 def fit_conformal(
-    S: Array, doubt: Array | None, weight: Array, rows: Array | None = None
+    S: Array, doubt: Array | None, weight: Array, gain: float = 0.0
 ) -> dict[str, Any]:
     """The fields of `Estimates` for p-values, from predictions by models without the
-    rows.  # (n, C), (n,), (n,), (n,)
+    rows.
 
-    Fold models have fewer rows of a class than the model, so they score new rows lower.
-    `rows`, the number of rows of each row's class, corrects this: each term of the
-    score is raised by `FOLD_CORRECTION / sqrt(rows)` spreads. None, for leave-one-out
-    predictions, means no correction.
+    Parameters
+    ----------
+    S : array (n, C)
+        Class scores of held-out rows.
+    doubt : array (n,), optional
+        The doubt of the aggregator about them, if it has one.
+    weight : array (n,)
+        How many rows each of them represents.
+    gain : float
+        The models that predicted the rows were fitted with fewer rows than the model
+        itself, which scores new rows higher. The reference scores are raised by the
+        expected difference; leave-one-out predictions need no gain.
     """
-    score_spread = _spread(S.max(axis=1))
-    doubt_spread = 1.0 if doubt is None else _spread(doubt)
-    scores = _scores(S, doubt, score_spread, doubt_spread)
-    if rows is not None:
-        terms = 1 if doubt is None else 2
-        scores = scores + terms * FOLD_CORRECTION / np.sqrt(np.maximum(rows, 1))
+    score_spread, doubt_spread = spreads_of(S, doubt)
+    scores = ood_scores(S, doubt, score_spread, doubt_spread) + gain
     order = np.argsort(scores, kind="stable")
     return {
         "score_spread": score_spread,
@@ -190,7 +189,12 @@ def fit_conformal(
     }
 
 
-def _scores(
+def spreads_of(S: Array, doubt: Array | None) -> tuple[float, float]:
+    """The standard deviations of the largest class scores and of the doubts."""
+    return _spread(S.max(axis=1)), 1.0 if doubt is None else _spread(doubt)
+
+
+def ood_scores(
     S: Array, doubt: Array | None, score_spread: float, doubt_spread: float
 ) -> Array:
     """Out-of-distribution scores: large for queries that look like the training rows.

@@ -230,7 +230,10 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
         ]
     low, high = (100 * bound for bound in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
-    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %)."]
+    lines = [
+        f"Expected accuracy: {accuracy}, extrapolated from cross-validation (95 %"
+        f" interval {low:.1f}-{high:.1f} %)."
+    ]
     if not isinstance(folds, CrossValidation):
         return lines  # the model was shared without rows
     lines += caveats(folds, inputs)

@@ -120,7 +120,8 @@ class ModelCard:
                 f"  - task: {{type: {task}}}",
             ]
             lines += [
-                "    dataset: {name: training data (cross-validation), type: private}"
+                "    dataset: {name: training data (extrapolated from"
+                " cross-validation), type: private}"
             ]
             lines += [
                 "    metrics: [{type: accuracy, value:"
@@ -136,7 +137,7 @@ class ModelCard:
             source = (
                 "all labels of an input; leave-one-out"
                 if self.tags
-                else "cross-validation"
+                else "extrapolated from cross-validation"
             )
             accuracy = (
                 f"{100 * self.expected_accuracy:.1f} %, 95 % interval"

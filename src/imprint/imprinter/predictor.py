@@ -68,7 +68,8 @@ class Predictor:
             low, high = self.expected_interval_
             facts["expected accuracy"] = (
                 f"{100 * self.expected_accuracy_:.1f} %"
-                f" ({100 * low:.1f}-{100 * high:.1f} %)"
+                f" ({100 * low:.1f}-{100 * high:.1f} %), extrapolated from"
+                " cross-validation"
             )
         rows = "".join(
             f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>"
@@ -106,7 +107,9 @@ class Predictor:
 
     @property
     def expected_accuracy_(self) -> float:
-        """The cross-validated accuracy; see `ImprintClassifier`."""
+        """The accuracy to expect, extrapolated from cross-validation; see
+        `ImprintClassifier`.
+        """
         return self.state.head.calibration.expected_accuracy
 
     @property

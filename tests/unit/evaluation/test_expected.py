@@ -39,9 +39,10 @@ def test_the_accuracy_the_confused_pair_and_the_weakest_class():
     lines, model = described(X, y)
     low, high = (100 * end for end in model.expected_interval_)
     interval = f"(95 % interval {low:.1f}-{high:.1f} %)"
+    accuracy = f"{100 * model.expected_accuracy_:.1f} %"
     assert (
         lines[0]
-        == f"Expected accuracy: {100 * model.expected_accuracy_:.1f} % {interval}."
+        == f"Expected accuracy: {accuracy}, extrapolated from cross-validation {interval}."
     )
     answers = model.state.head.folds.predictions
     recall = {c: answers.correct[answers.true == c].mean() for c in range(3)}

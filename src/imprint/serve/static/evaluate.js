@@ -67,7 +67,7 @@ function results(evaluation, old) {
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(evaluation.accuracy)),
       h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95\u00a0% interval ${percent(evaluation.interval[0])} to ${percent(evaluation.interval[1])}.`),
-        h("p", { class: "muted" }, `Cross-validation on ${count(evaluation.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
+        h("p", { class: "muted" }, `Extrapolated from cross-validation on ${count(evaluation.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
         ...evaluation.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
         ...evaluation.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
     h("div", { class: "panel" }, confusion(evaluation, "Confusion matrix")), suspects(evaluation), nearDuplicates(evaluation),
