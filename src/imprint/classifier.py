@@ -24,6 +24,7 @@ from imprint.core.errors import (
     KindError,
     NotFittedError,
     ParameterError,
+    check_int,
 )
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
@@ -169,7 +170,13 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        max_rows: int | None = None,
     ) -> Self:
         """Add new classes, identical to one `fit` over all of them bit for bit, or more
         rows of existing classes.
@@ -177,13 +184,20 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         Extending is exact for `mean`, `all`, `random` and `least_squares`; see the
         documentation of other generators. With `norm_post="quantile"` the order of the
         classes matters. `classes` exists for scikit-learn only.
+
+        With `max_rows`, each class that gets rows keeps its newest ones only, for
+        streams whose classes drift: the model is that of a fit of these rows, and its
+        size is bounded. The model must hold its rows: give `max_rows` from the
+        beginning, with `calibrate=True` or `generator="all"`. Copies count as one row.
         """
         call = "partial_fit(X, y)"
         self._refuse_balanced(call)
+        if max_rows is not None:
+            max_rows = check_int("partial_fit", "max_rows", max_rows)
         compare_and_set(
             self,
             "_learnt",
-            lambda before: self._learn(call, X, y, sample_weight, before),
+            lambda before: self._learn(call, X, y, sample_weight, before, max_rows),
         )
         return self
 

@@ -201,16 +201,26 @@ class Method:
         if kept is None:
             summary = self.generator.remove(state.summary, scaled)
         else:
-            gone = matching_rows(kept[0], scaled).stored
-            rows = kept[0][~gone]
-            mass = None if kept[1] is None else _non_unit(kept[1][~gone])
-            weights = self._weight_argument(mass)
-            rng = class_rng(seed, label)
-            summary = self._check_finite(self.generator.summarise(rows, rng, *weights))
+            remains = ~matching_rows(kept[0], scaled).stored
+            mass = None if kept[1] is None else kept[1][remains]
+            rest = self.summarise_scaled(kept[0][remains], mass, seed, label)
             if self.norm_inf == self.norm_pre:
-                return ClassState(summary, self.sums(rows, rows, mass))
+                return rest
+            summary = rest.summary
         removed = self.aggregator.remove(state.sums, self.sums(X, scaled))
         return ClassState(self._check_finite(summary), self._check_finite(removed))
+
+    def summarise_scaled(
+        self, rows: Array, mass: Array | None, seed: int, label: object
+    ) -> ClassState:
+        """The state of a class from rows after `norm_pre`, if queries are scaled in the
+        same way.
+        """
+        weight = _non_unit(mass)
+        weights = self._weight_argument(weight)
+        rng = class_rng(seed, label)
+        summary = self._check_finite(self.generator.summarise(rows, rng, *weights))
+        return ClassState(summary, self.sums(rows, rows, weight))
 
     def weights(
         self, states: Sequence[State], arrival: Sequence[int], dtype: Any

@@ -236,9 +236,10 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         y: Any,
         sample_weight: Any,
         before: FittedState | None = None,
+        max_rows: int | None = None,
     ) -> FittedState:
         """The fitted state after more rows, which must match the state `before`; with
-        None, a state of these rows.
+        None, a state of these rows. With `max_rows`, that of the newest rows.
         """
         head, columns = (None, Columns()) if before is None else before
         rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
@@ -290,7 +291,11 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
                 bool(self.calibrate),
                 bool(self.keep_rows),
             )
-        return FittedState(head.learn(rows, labels, weight), columns)
+        if max_rows is None:
+            return FittedState(head.learn(rows, labels, weight), columns)
+        if isinstance(head, TagHead):
+            raise ParameterError("max_rows: tags have no such limit; leave it out.")
+        return FittedState(head.learn_newest(rows, labels, weight, max_rows), columns)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learnt" in self.__dict__

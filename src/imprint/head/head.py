@@ -22,6 +22,7 @@ from imprint.core.threads import lazy
 from imprint.head.decider import Decider, check_new_name
 from imprint.head.forgetting import forget_rows
 from imprint.head.merging import Merged, merge_heads
+from imprint.head.windows import learn_newest
 from imprint.method import ClassState, Method
 
 # without these in its state, a proxy represents one row, itself
@@ -129,6 +130,15 @@ class Head(Decider):
     def forget_rows(self, X: Array, labels: Sequence[Any] | None = None) -> "Head":
         """This head without some training rows; see `head.forgetting`."""
         return forget_rows(self, X, labels)
+
+    def learn_newest(
+        self, X: Array, y: Array, weight: Array | None, max_rows: int
+    ) -> "Head":
+        """This head after more rows, with the newest of each class; see
+        `head.windows`.
+        """
+        check_kinds("y holds", y, self.labels)
+        return learn_newest(self, X, y, weight, max_rows)
 
     def with_state(self, label: Any, state: ClassState, folds: Any) -> "Head":
         """This head with another state of a class, and its cross-validation."""

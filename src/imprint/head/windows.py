@@ -1,0 +1,74 @@
+"""Heads of the newest rows of each class: first in, first out."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from imprint.core.arrays import Array, rows_at, to_numpy
+from imprint.core.errors import ParameterError
+from imprint.core.labels import distinct
+from imprint.generators._base import row_masses
+from imprint.head.merging import ClassFit, StoredRows, concatenated, stored_rows
+
+if TYPE_CHECKING:
+    from imprint.head.head import Head
+
+
+def learn_newest(
+    head: "Head",
+    X: Array,
+    y: Array,
+    weight: Array | None,
+    max_rows: int,
+) -> "Head":
+    """The head after more rows, where each class that gets some keeps its `max_rows`
+    newest ones: that of a fit of these rows.
+    """
+    weight = row_masses(X, weight)
+    present, index = distinct(y)
+    for i, label in enumerate(present):
+        rows = np.flatnonzero(index == i)
+        new = StoredRows(to_numpy(rows_at(X, rows)), weight[rows])
+        if label not in head:
+            # the first row makes the class, which is then fitted from the newest
+            new = _newest(new, max_rows)
+            first = StoredRows(new.rows[:1], new.weight[:1])
+            head = head.learn(first.rows, y[rows][:1], first.weight)
+            new = StoredRows(new.rows[1:], new.weight[1:])
+        head = _with_newest(head, label, new, max_rows)
+    return head
+
+
+def _with_newest(
+    head: "Head",
+    label: Any,
+    new: StoredRows,
+    max_rows: int,
+) -> "Head":
+    """The head with the newest rows of a class."""
+    stored = stored_rows(head, label)
+    if stored is not None:
+        newest = _newest(concatenated([stored, new]), max_rows)
+        state = ClassFit(head.method, head.seed, label).summarise(newest)
+        folds = head.folds.forget_rows(label, newest)
+        return head.with_state(label, state, folds)
+    method = head.method
+    summary = head.states[head.labels.index(label)].summary
+    kept = method.generator.all_rows(summary)
+    if kept is None or head.folds is not None or method.norm_inf != method.norm_pre:
+        raise ParameterError(
+            f"max_rows={max_rows}: the model does not hold all rows of {label!r}; use"
+            " calibrate=True, with max_rows or keep_rows=True from the beginning, or"
+            " generator='all' with equal norm_pre and norm_inf."
+        )
+    scaled = method.scaling("pre").apply(new.rows)
+    earlier = StoredRows(kept[0], row_masses(kept[0], kept[1]))
+    newest = _newest(concatenated([earlier, StoredRows(scaled, new.weight)]), max_rows)
+    state = method.summarise_scaled(*newest, head.seed, label)
+    return head.with_state(label, state, None)
+
+
+def _newest(stored: StoredRows, max_rows: int) -> StoredRows:
+    """The last rows."""
+    start = max(len(stored.rows) - max_rows, 0)
+    return StoredRows(stored.rows[start:], stored.weight[start:])
