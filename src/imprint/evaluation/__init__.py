@@ -2,7 +2,12 @@
 probabilities.
 """
 
-from imprint.evaluation.evaluation import Evaluation, Mistake, PerClass, evaluation
+from imprint.evaluation.evaluation import (
+    Evaluation,
+    Mistake,
+    PerClass,
+    evaluation,
+)
 from imprint.evaluation.inspection import Inspection, Suspect, inspect_rows
 
 __all__ = [

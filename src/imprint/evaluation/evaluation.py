@@ -4,7 +4,7 @@ rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,22 +18,33 @@ from imprint.embeddings import Skipped
 from imprint.head import Decider
 from imprint.tags import TagHead
 
+Label: TypeAlias = Any
+"""The label of a class, as the model was fitted with it: text, or a whole number."""
+
 
 @dataclass(frozen=True)
 class JsonResult:
     """Results of which the fields that `repr` shows are the keys of a JSON document."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The public keys, with plain values; `levels` only if there are any."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        for name, value in values.items():
-            if (
-                isinstance(value, list | tuple)
-                and value
-                and hasattr(value[0], "_asdict")
-            ):
-                values[name] = [row._asdict() for row in value]
-        return {name: value for name, value in values.items() if value != ()}
+        document: dict[str, object] = {}
+        for f in fields(self):
+            if not f.repr:
+                continue
+            value = getattr(self, f.name)
+            # JSON has no named tuples: the names would be lost.
+            if _holds_named_tuples(value):
+                value = [row._asdict() for row in value]
+            if value != ():
+                document[f.name] = value
+        return document
+
+
+def _holds_named_tuples(value: object) -> bool:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return hasattr(value[0], "_asdict")
 
 
 class PerClass(NamedTuple):
@@ -41,9 +52,15 @@ class PerClass(NamedTuple):
 
     `recall` is None where the class has no rows, `precision` where the model never
     predicts it.
+
+    Examples
+    --------
+    >>> from imprint.evaluation import PerClass
+    >>> PerClass("cat", rows=2, recall=0.5, precision=None).recall
+    0.5
     """
 
-    label: Any
+    label: Label
     rows: int
     recall: float | None
     precision: float | None
@@ -60,25 +77,43 @@ class LevelAccuracy(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """A misclassified row, and the probability of the predicted class."""
+    """A misclassified row, and the probability of the predicted class.
+
+    Examples
+    --------
+    >>> from imprint.evaluation import Mistake
+    >>> Mistake("c.png", label="cat", predicted="dog", probability=0.6).path
+    'c.png'
+    """
 
     path: str
-    label: Any
-    predicted: Any
+    label: Label
+    predicted: Label
     probability: float
 
 
 @dataclass(frozen=True)
 class Evaluation(JsonResult):
-    """Results of a model on labelled rows. Rows of classes that the model does not have
-    count as mistakes.
+    """Results of a model on labelled rows.
+
+    Rows of classes that the model does not have count as mistakes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imprint.evaluation import evaluation
+    >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+    >>> labels = np.array(["cat", "dog", "cat"])
+    >>> result = evaluation(P, np.array(["cat", "dog"]), labels, ["a", "b", "c"])
+    >>> round(result.accuracy, 3), result.per_class[0].recall, result.mistakes[0].path
+    (0.667, 0.5, 'c')
     """
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that have rows
     rows: int
     # the labels of the model and of the rows, sorted; the order of `confusion`
-    classes: list[Any]
+    classes: list[Label]
     # `confusion[i][j]` counts the rows of class i that are predicted as class j
     confusion: list[list[int]]
     per_class: list[PerClass]
@@ -90,7 +125,7 @@ class Evaluation(JsonResult):
     empty for flat classes.
     """
     # labels of the rows that are not classes of the model
-    unknown: list[Any] = field(repr=False)
+    unknown: list[Label] = field(repr=False)
     # (n,) for each row, the index of its label in `classes`
     truth: Array = field(repr=False, compare=False)
     # (n,) for each row, the index of the predicted class
@@ -102,9 +137,9 @@ class Evaluation(JsonResult):
 
     def summary(self) -> str:
         """The accuracy and the number of correct rows in one line."""
+        correct = self.rows - len(self.wrong)
         return (
-            f"Accuracy {percent(self.accuracy)} ({self.rows - len(self.wrong):,} of"
-            f" {self.rows:,} correct)"
+            f"Accuracy {percent(self.accuracy)} ({correct:,} of {self.rows:,} correct)"
         )
 
 
@@ -116,38 +151,60 @@ def evaluation(
     skipped: Sequence[Skipped] = (),
     tree: LabelTree | None = None,
 ) -> Evaluation:
-    """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of
-    the rows.
+    """Compare probabilities with labels.
 
-    `tree` is the tree of the classes; by default, they have one level.
+    Parameters
+    ----------
+    P : array of shape (n, C)
+        The probabilities of the classes of a model, for every row.
+    classes : array of shape (C,)
+        The classes of the model, in the order of the columns of P.
+    y : array of shape (n,)
+        The labels of the rows.
+    names : sequence of str
+        The names of the rows, such as paths.
+    skipped : sequence of Skipped
+        Inputs that could not be read. [default: none]
+    tree : LabelTree, optional
+        The tree of the classes. [default: they have one level]
+
+    Returns
+    -------
+    Evaluation
+        Accuracy, confusion, calibration and mistakes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imprint.evaluation import evaluation
+    >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+    >>> labels = np.array(["cat", "dog", "cat"])
+    >>> result = evaluation(P, np.array(["cat", "dog"]), labels, ["a", "b", "c"])
+    >>> result.confusion, result.balanced_accuracy
+    ([[1, 1], [0, 1]], 0.75)
+    >>> result.mistakes
+    [Mistake(path='c', label='cat', predicted='dog', probability=0.6)]
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
     check_kinds("evaluation(): the data have", y, classes)
     known_labels = set(classes.tolist())
     labels = sorted(known_labels.union(y.tolist()))
-    C = len(labels)
-    best, confidence = P.argmax(axis=1), P.max(axis=1)
+    best = P.argmax(axis=1)
+    confidence = P.max(axis=1)
     truth = positions(y, labels)
     predicted = positions(classes, labels)[best]
     correct = truth == predicted
-    wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
-    confusion = np.bincount(truth * C + predicted, minlength=C * C).reshape(C, C)
-    counts = zip(
-        labels,
-        np.diag(confusion).tolist(),
-        confusion.sum(axis=1).tolist(),
-        confusion.sum(axis=0).tolist(),
-    )
-    per_class = [
-        PerClass(label, rows, ratio(hits, rows), ratio(hits, total))
-        for label, hits, rows, total in counts
-    ]
+    # The most confident mistakes first: they tell most about the data.
+    wrong = np.flatnonzero(~correct).tolist()
+    wrong.sort(key=lambda i: -confidence[i])
+
+    confusion = _count_pairs(truth, predicted, len(labels))
+    per_class = _per_class(labels, confusion)
+    recalls = [c.recall for c in per_class if c.recall is not None]
     return Evaluation(
         accuracy=float(correct.mean()),
-        balanced_accuracy=float(
-            np.mean([c.recall for c in per_class if c.recall is not None])
-        ),
+        balanced_accuracy=float(np.mean(recalls)),
         rows=len(y),
         classes=labels,
         confusion=confusion.tolist(),
@@ -155,7 +212,10 @@ def evaluation(
         calibration_error=calibration_error(P, np.where(correct, best, -1)),
         mistakes=[
             Mistake(
-                names[i], labels[truth[i]], labels[predicted[i]], float(confidence[i])
+                path=names[i],
+                label=labels[truth[i]],
+                predicted=labels[predicted[i]],
+                probability=float(confidence[i]),
             )
             for i in wrong
         ],
@@ -169,8 +229,33 @@ def evaluation(
     )
 
 
+def _count_pairs(
+    first: Array,
+    second: Array,
+    size: int,
+) -> Array:
+    """How often each pair of two codes < `size` occurs.  # (size, size)"""
+    pairs = first * size + second
+    return np.bincount(pairs, minlength=size * size).reshape(size, size)
+
+
+def _per_class(labels: Sequence[Label], confusion: Array) -> list[PerClass]:
+    """Recall and precision of every class."""
+    hits = np.diag(confusion).tolist()
+    rows = confusion.sum(axis=1).tolist()
+    predictions = confusion.sum(axis=0).tolist()
+    per_class = []
+    for i, label in enumerate(labels):
+        recall = ratio(hits[i], rows[i])
+        precision = ratio(hits[i], predictions[i])
+        per_class.append(PerClass(label, rows[i], recall, precision))
+    return per_class
+
+
 def _level_accuracies(
-    P: Array, tree: LabelTree, labels: Sequence[Any]
+    P: Array,
+    tree: LabelTree,
+    labels: Sequence[Label],
 ) -> tuple[LevelAccuracy, ...]:
     """The accuracy at each level: the share of rows whose most probable node is that of
     their label.
@@ -180,11 +265,12 @@ def _level_accuracies(
     levels = []
     for level in tree.grouped_levels:
         nodes, sums = tree.at(P, level)
-        correct = [
-            nodes[i] == tree.node(label, level)
-            for i, label in zip(sums.argmax(axis=1).tolist(), labels)
-        ]
-        levels.append(LevelAccuracy(level, len(nodes), float(np.mean(correct))))
+        best = sums.argmax(axis=1).tolist()
+        correct = []
+        for i, label in zip(best, labels):
+            correct.append(nodes[i] == tree.node(label, level))
+        accuracy = float(np.mean(correct))
+        levels.append(LevelAccuracy(level, len(nodes), accuracy))
     return tuple(levels)
 
 
@@ -194,16 +280,22 @@ def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
 
 
 def reliability(
-    probability: Array, correct: Array, bins: int = 10
+    probability: Array,
+    correct: Array,
+    bins: int = 10,
 ) -> list[tuple[int, float, float]]:
     """Predictions in bins of equal width, without empty bins: rows, mean probability,
     and share of correct ones.
     """
+    # A probability of 1 belongs to the last bin.
     index = np.minimum((probability * bins).astype(np.intp), bins - 1)
-    groups = [np.flatnonzero(index == b) for b in np.unique(index)]
-    return [
-        (len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups
-    ]
+    filled = []
+    for b in np.unique(index):
+        rows = np.flatnonzero(index == b)
+        mean = float(probability[rows].mean())
+        share = float(correct[rows].mean())
+        filled.append((len(rows), mean, share))
+    return filled
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -230,53 +322,57 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
         ]
     low, high = (100 * bound for bound in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
-    lines = [
+    expected = (
         f"Expected accuracy: {accuracy}, extrapolated from cross-validation (95 %"
         f" interval {low:.1f}-{high:.1f} %)."
-    ]
+    )
+    # A model that was shared without rows keeps only the result.
     if not isinstance(folds, CrossValidation):
-        return lines  # the model was shared without rows
-    lines += caveats(folds, inputs)
-    return lines + _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
+        return [expected]
+    weaknesses = _weaknesses(folds.predictions, calibration.expected_accuracy, inputs)
+    return [expected, *caveats(folds, inputs), *weaknesses]
 
 
-def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
+def _weaknesses(
+    answers: OutOfFold,
+    expected_accuracy: float,
+    inputs: str,
+) -> list[str]:
     """The pair of classes that is confused most, and the class with the lowest
     recall.
     """
-    labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
-    confusion = np.bincount(
-        answers.true[assessed] * C + answers.winners[assessed], minlength=C * C
-    ).reshape(C, C)
+    labels = answers.classes
+    assessed = answers.assessed
+    true = answers.true[assessed]
+    confusion = _count_pairs(true, answers.winners[assessed], len(labels))
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     # NaN where no row was predicted
     recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)
     np.fill_diagonal(shares, 0)
     lines = []
-    a, b = divmod(int(shares.argmax()), C)
+    a, b = divmod(int(shares.argmax()), len(labels))
     if shares[a, b] > 0:
         lines.append(
             f"Most confused: {labels[a]} predicted as {labels[b]}"
             f" ({percent(shares[a, b])} of {labels[a]})."
         )
-    rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
-    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
+    weighted_rows = np.bincount(answers.true, answers.weight, minlength=len(labels))
+    rows = np.rint(weighted_rows).astype(int)
+    # The class with the lowest recall; of equal ones, that with the fewest rows.
+    known_recall = np.nan_to_num(recall, nan=-1.0)
+    c = int(np.lexsort((rows, known_recall))[0])
+    # Not `<`: a recall that is not known needs rows too.
     if not recall[c] >= expected_accuracy:
-        measured = (
-            "too few to measure recall"
-            if np.isnan(recall[c])
-            else f"recall {percent(recall[c])}"
-        )
+        measured = "too few to measure recall"
+        if not np.isnan(recall[c]):
+            measured = f"recall {percent(recall[c])}"
         if rows[c] > np.median(rows):
-            # a large class is not confused for want of rows
-            lines.append(
-                f"Lowest recall: {labels[c]} ({rows[c]:,} {inputs}, {measured})."
-            )
+            # A large class is not confused for want of rows.
+            line = f"Lowest recall: {labels[c]} ({rows[c]:,} {inputs}, {measured})."
         else:
-            lines.append(
-                f"To improve: add {inputs} of {labels[c]} ({rows[c]:,} now,"
-                f" {measured})."
-            )
+            now = f"{rows[c]:,} now"
+            line = f"To improve: add {inputs} of {labels[c]} ({now}, {measured})."
+        lines.append(line)
     return lines
 
 
@@ -284,21 +380,19 @@ def _describe_tags(head: TagHead, inputs: str) -> list[str]:
     """The leave-one-out results of a model of tags, and the label that needs more
     rows.
     """
-    calibration, rows = head.calibration, head.rows_per_class
+    calibration = head.calibration
+    rows = head.rows_per_class
     present = np.flatnonzero(rows)
-    precision, f1 = (
-        calibration.average_precision[present].mean(),
-        calibration.f1[present].mean(),
-    )
-    worst = present[np.lexsort((rows[present], calibration.f1[present]))[0]]
-    count, worst_f1 = round(float(rows[worst])), percent(float(calibration.f1[worst]))
+    precision = calibration.average_precision[present].mean()
+    f1 = calibration.f1[present].mean()
+    # The label with the lowest F1; of equal ones, that with the fewest rows.
+    order = np.lexsort((rows[present], calibration.f1[present]))
+    worst = present[order[0]]
+    count = round(float(rows[worst]))
+    worst_f1 = percent(float(calibration.f1[worst]))
     return [
-        (
-            f"Expected (leave-one-out): mean average precision {percent(precision)},"
-            f" macro F1 {percent(f1)}."
-        ),
-        (
-            f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1"
-            f" {worst_f1})."
-        ),
+        f"Expected (leave-one-out): mean average precision {percent(precision)},"
+        f" macro F1 {percent(f1)}.",
+        f"To improve: add {inputs} of {head.labels[worst]} ({count} now, F1"
+        f" {worst_f1}).",
     ]

@@ -17,7 +17,7 @@ from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.split import Inputs
 from imprint.embeddings import EmbeddingProgress, Skipped
-from imprint.imprinter import Imprinter
+from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
 from imprint.modalities import Modality
@@ -59,11 +59,9 @@ class LabelledRows(NamedTuple):
 def all_splits(data: str, **options: Any) -> list[Split]:
     """The train split of the data, and the test split if there is one."""
     train = datasets.load(data, "train", **options)
-    return (
-        [train, datasets.load(data, "test", **options)]
-        if "test" in train.parts
-        else [train]
-    )
+    if "test" not in train.parts:
+        return [train]
+    return [train, datasets.load(data, "test", **options)]
 
 
 def gather(
@@ -75,48 +73,65 @@ def gather(
     """The rows of some splits, embedded with the model's backbone; `paths` are those
     that a user opens.
     """
-    has_tags = model.fitted and model.state.head.tags
-    parts = []
+    parts: list[Embedded] = []
+    skipped: list[Skipped] = []
+    paths: list[str] = []
     origins: list[tuple[Inputs, int]] = []
+    labels: set[Any] = set()
     for split in splits:
-        if not len(split.labels):
-            raise ParameterError(
-                "The data have no labels, so there is nothing to compare with."
-            )
-        if split.tags and model.fitted and not has_tags:
-            raise ParameterError(
-                "The data have tags, and the model has one label per input."
-            )
-        folder = split.inputs.root if isinstance(split.inputs, FileInputs) else ""
-        rows = model.look(
-            replace(split, names=[os.path.join(folder, name) for name in split.names]),
-            progress,
-        )
-        if has_tags and not split.tags:
-            rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+        rows = _embed(model, split, progress)
         parts.append(rows)
+        skipped += rows.skipped
+        paths += rows.names
+        labels.update(split.classes)
         origins += [(split.inputs, i) for i in rows.readable.tolist()]
-    skipped = tuple(item for rows in parts for item in rows.skipped)
     if not origins:
+        first = skipped[0]
         raise ImprintError(
-            f"Nothing can be read; the first failure is {skipped[0].name}:"
-            f" {skipped[0].reason}."
+            f"Nothing can be read; the first failure is {first.name}: {first.reason}."
         )
+
+    def read(i: int) -> Any:
+        inputs, position = origins[i]
+        return inputs[position]
+
     return LabelledRows(
         X=np.concatenate([rows.X for rows in parts]),
         y=np.concatenate([np.asarray(rows.y) for rows in parts]),
-        paths=[name for rows in parts for name in rows.names],
-        skipped=skipped,
-        inputs=lambda i: origins[i][0][origins[i][1]],
+        paths=paths,
+        skipped=tuple(skipped),
+        inputs=read,
         kind=splits[0].kind,
-        tags=(
-            tuple(sorted({label for split in splits for label in split.classes}))
-            if splits[0].tags
-            else None
-        ),
+        tags=tuple(sorted(labels)) if splits[0].tags else None,
         root=root,
         blocks=parts[0].blocks,
     )
+
+
+def _embed(
+    model: Imprinter,
+    split: Split,
+    progress: Callable[[EmbeddingProgress], object] | None,
+) -> Embedded:
+    """The rows of a split; refuses data without labels, and tags for a model that has
+    none.
+    """
+    has_tags = bool(model.fitted and model.state.head.tags)
+    if not len(split.labels):
+        raise ParameterError(
+            "The data have no labels, so there is nothing to compare with."
+        )
+    if split.tags and model.fitted and not has_tags:
+        raise ParameterError(
+            "The data have tags, and the model has one label per input."
+        )
+    # Names that can be opened.
+    folder = split.inputs.root if isinstance(split.inputs, FileInputs) else ""
+    paths = [os.path.join(folder, name) for name in split.names]
+    rows = model.look(replace(split, names=paths), progress)
+    if has_tags and not split.tags:
+        return rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+    return rows
 
 
 def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
@@ -126,11 +141,11 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
     bound.
     """
     folds = model.state.head.imprinted.folds
-    held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
-    parts = [
-        *(exemplars.X for exemplars in model.state.exemplars.values()),
-        *(rows.rows for rows in held),
-    ]
+    held = []
+    if isinstance(folds, CrossValidation):
+        held = list(folds.held.values())
+    parts = [exemplars.X for exemplars in model.state.exemplars.values()]
+    parts += [rows.rows for rows in held]
     if not parts:
         return 0, False
     training = unit_rows(np.concatenate(parts).astype(np.float64))

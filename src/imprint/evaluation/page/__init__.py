@@ -2,10 +2,10 @@
 external resources.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,24 +14,38 @@ from imprint.core.arrays import Array
 from imprint.core.errors import UnreadableInput, count, printable
 from imprint.core.label_sets import as_text
 from imprint.datasets import Split
-from imprint.evaluation.evaluation import Evaluation, reliability
+from imprint.evaluation.evaluation import Evaluation, Label, reliability
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
-from imprint.evaluation.page.document import content, document, shortened, with_contents
+from imprint.evaluation.page.document import (
+    Item,
+    Items,
+    content,
+    document,
+    shortened,
+    with_contents,
+)
 from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.rows import unit_rows
 
 __all__ = ["evaluation_page", "inspection_page", "suggestion_page"]
 
+# How many rows a page shows is a matter of taste: what a person looks through at once.
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12  # rows shown for one cell of the confusion matrix
-MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
+MAX_MISLABELLED = 120
+MAX_GROUPS = 60  # of duplicates
+MAX_COPIES = 6  # of one group
+MAX_OUTLIERS = 60
 MAX_POINTS = 2000  # on one map, taken evenly from all rows
+MAX_NAME = 60  # characters of the name of a class
 MAX_PROXIES = 20  # among which the closest training input is searched
 # maximum relative distance between an embedding computed again and the one in the model
 # file
 TOLERANCE = 1e-2
+
+Projection: TypeAlias = Callable[[Array], Array]
 
 
 def evaluation_page(
@@ -48,65 +62,80 @@ def evaluation_page(
     """
     if isinstance(result, TagEvaluation):
         return _tag_page(title, result, rows)
-    truth, predicted, confidence, wrong = (
-        result.truth,
-        result.predicted,
-        result.confidence,
-        result.wrong[:MAX_MISTAKES],
-    )
-    correct = truth == predicted
-    # the rows to show: the most confident mistakes, the least confident correct ones
-    cells: dict[str, list[int]] = {}
-    for i in np.lexsort((np.where(correct, confidence, -confidence), correct)).tolist():
-        rows_of_cell = cells.setdefault(f"{truth[i]},{predicted[i]}", [])
-        if len(rows_of_cell) < MAX_PER_CELL:
-            rows_of_cell.append(i)
-    facts: dict[int, dict[str, Any]] = {
-        i: {
-            "predicted": printable(result.classes[predicted[i]]),
-            "probability": round(float(confidence[i]), 4),
+    wrong = result.wrong[:MAX_MISTAKES]
+    correct = result.truth == result.predicted
+    cells = _cells(result, correct)
+    facts: Items = {}
+    for i in [*wrong, *chain.from_iterable(cells.values())]:
+        facts[i] = {
+            "predicted": printable(result.classes[result.predicted[i]]),
+            "probability": round(float(result.confidence[i]), 4),
         }
-        for i in [*wrong, *chain(*cells.values())]
-    }
-    X, y = rows.X, rows.y
     if model is not None and training is not None:
-        answers = {i: result.classes[predicted[i]] for i in wrong}
-        for i, exemplar in _closest_inputs(model, rows, answers, training).items():
+        answers = {i: result.classes[result.predicted[i]] for i in wrong}
+        closest = _closest_inputs(model, rows, answers, training)
+        for i, exemplar in closest.items():
             facts[i]["because"] = exemplar
-    if model is not None and (
-        parts := [exemplars.X for exemplars in model.state.exemplars.values()]
-    ):
-        X, y = (
-            np.concatenate(parts),
-            np.repeat(np.arange(len(parts)), list(map(len, parts))),
-        )
+    plane = _plane(rows, model)
     data = {
-        "classes": [printable(label, 60) for label in result.classes],
-        "unknown": [printable(label, 60) for label in result.unknown],
+        "classes": [printable(label, MAX_NAME) for label in result.classes],
+        "unknown": [printable(label, MAX_NAME) for label in result.unknown],
         "rows": result.rows,
         "confusion": result.confusion,
         "per_class": [[c.rows, c.recall, c.precision] for c in result.per_class],
         "calibration_error": result.calibration_error,
         "levels": [[level.level, level.accuracy] for level in result.levels],
-        "reliability": reliability(confidence, correct),
+        "reliability": reliability(result.confidence, correct),
         "mistakes": wrong,
         "all_mistakes": len(result.mistakes),
         "cells": cells,
-        "map": _map_points(project(X, y), rows.X, truth, ~correct),
+        "map": _map_points(plane, rows.X, result.truth, ~correct),
         **_page_items(rows, facts),
     }
     return document(title, result.summary(), "evaluate", data)
 
 
-def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
-    facts = {}
-    row_of = {path: i for i, path in enumerate(rows.paths)}
+def _plane(rows: LabelledRows, model: Imprinter | None) -> Projection:
+    """The plane of a map: that of a model's exemplars, or of the rows."""
+    if model is None or not model.state.exemplars:
+        return project(rows.X, rows.y)
+    parts = [exemplars.X for exemplars in model.state.exemplars.values()]
+    sizes = [len(part) for part in parts]
+    classes = np.repeat(np.arange(len(parts)), sizes)
+    return project(np.concatenate(parts), classes)
+
+
+def _cells(result: Evaluation, correct: Array) -> dict[str, list[int]]:
+    """The rows to show for each cell of the confusion matrix: the most confident
+    mistakes, the least confident correct ones.
+    """
+    confidence = result.confidence
+    interest = np.where(correct, confidence, -confidence)
+    cells: dict[str, list[int]] = {}
+    for i in np.lexsort((interest, correct)).tolist():
+        cell = f"{result.truth[i]},{result.predicted[i]}"
+        rows_of_cell = cells.setdefault(cell, [])
+        if len(rows_of_cell) < MAX_PER_CELL:
+            rows_of_cell.append(i)
+    return cells
+
+
+def _tag_page(
+    title: str,
+    result: TagEvaluation,
+    rows: LabelledRows,
+) -> str:
+    """The HTML of an evaluation of tags."""
+    facts: Items = {}
+    row_of = _row_of(rows)
     for mistake in result.mistakes[:MAX_MISTAKES]:
-        label, predicted = (
-            printable(as_text(tags)) or "no label"
-            for tags in (mistake.labels, mistake.predicted)
-        )
-        facts[row_of[mistake.path]] = {"label": label, "predicted": predicted}
+        facts[row_of[mistake.path]] = {
+            "label": printable(as_text(mistake.labels)) or "no label",
+            "predicted": printable(as_text(mistake.predicted)) or "no label",
+        }
+    per_label = []
+    for label, *figures in result.per_label:
+        per_label.append([printable(label, MAX_NAME), *figures])
     data = {
         "figures": [
             result.mean_average_precision,
@@ -114,9 +143,7 @@ def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
             result.micro_f1,
             result.calibration_error,
         ],
-        "per_label": [
-            [printable(label, 60), *figures] for label, *figures in result.per_label
-        ],
+        "per_label": per_label,
         "mistakes": list(facts),
         "all_mistakes": len(result.mistakes),
         "reliability": result.reliability,
@@ -125,28 +152,39 @@ def _tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
     return document(title, f"{result.summary()}, {result.rows:,} rows", "tags", data)
 
 
-def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
+def _row_of(rows: LabelledRows) -> dict[str, int]:
+    """The position of each row, by its path."""
+    return {path: i for i, path in enumerate(rows.paths)}
+
+
+def inspection_page(
+    title: str,
+    result: Inspection,
+    rows: LabelledRows,
+) -> str:
     """The HTML of an inspection."""
-    row_of = {path: i for i, path in enumerate(rows.paths)}
+    row_of = _row_of(rows)
     labels, groups = np.unique(rows.y, return_inverse=True)
-    suspects = {row_of[suspect.path]: suspect for suspect in result.mislabelled}
-    listed = [
-        {"item": i, "suggested": printable(s.suggested), "score": s.score}
-        for i, s in suspects.items()
-    ]
-    copies = [
-        [row_of[path] for path in group[:MAX_COPIES]]
-        for group in result.duplicates[:MAX_GROUPS]
-    ]
+    suspects = [row_of[suspect.path] for suspect in result.mislabelled]
+    mislabelled = []
+    for i, suspect in zip(suspects, result.mislabelled[:MAX_MISLABELLED]):
+        suggested = printable(suspect.suggested)
+        mislabelled.append({"item": i, "suggested": suggested, "score": suspect.score})
+    duplicates = []
+    copies: list[int] = []
+    for group in result.duplicates[:MAX_GROUPS]:
+        items = [row_of[path] for path in group[:MAX_COPIES]]
+        copies += items
+        duplicates.append({"items": items, "all": len(group)})
     outliers = [row_of[path] for path in result.outliers[:MAX_OUTLIERS]]
-    shown = [*list(suspects)[:MAX_MISLABELLED], *chain(*copies), *outliers]
+    shown: Items = {}
+    for i in [*suspects[:MAX_MISLABELLED], *copies, *outliers]:
+        shown[i] = {}
+    is_suspect = np.isin(np.arange(len(groups)), suspects)
     data = {
-        "classes": [printable(label, 60) for label in labels.tolist()],
-        "mislabelled": listed[:MAX_MISLABELLED],
-        "duplicates": [
-            {"items": items, "all": len(group)}
-            for items, group in zip(copies, result.duplicates)
-        ],
+        "classes": [printable(label, MAX_NAME) for label in labels.tolist()],
+        "mislabelled": mislabelled,
+        "duplicates": duplicates,
         "outliers": outliers,
         "totals": [
             len(result.mislabelled),
@@ -154,60 +192,52 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
             len(result.outliers),
             len(result.unreadable),
         ],
-        "map": _map_points(
-            project(rows.X, rows.y),
-            rows.X,
-            groups,
-            np.isin(np.arange(len(groups)), list(suspects)),
-        ),
-        **_page_items(rows, {i: {} for i in shown}),
+        "map": _map_points(project(rows.X, rows.y), rows.X, groups, is_suspect),
+        **_page_items(rows, shown),
     }
-    classes = (
-        count(len(labels), "class")
-        if rows.tags is None
-        else count(len(rows.tags), "label")
-    )
+    classes = count(len(labels), "class")
+    if rows.tags is not None:
+        classes = count(len(rows.tags), "label")
     return document(title, f"{count(len(rows.y), 'row')} of {classes}", "check", data)
 
 
-def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
+def suggestion_page(
+    title: str,
+    pool: Split,
+    suggestions: Suggestions,
+) -> str:
     """The HTML of suggested inputs, the most useful first."""
-    chosen = zip(suggestions.tolist(), suggestions.reasons)
-    items = {
-        i: {"name": shortened(pool.names[i]), "reason": printable(reason, 120)}
-        for i, reason in chosen
-    }
-    unreadable = [
-        {"path": shortened(s.name), "reason": printable(s.reason)}
-        for s in suggestions.unreadable
-    ]
-    data = {
-        "items": [*with_contents(items, pool.inputs.__getitem__, pool.kind).values()],
-        "unreadable": unreadable,
-    }
-    return document(
-        title,
-        f"{len(items):,} of {len(pool):,} inputs, the most useful first",
-        "suggest",
-        data,
-    )
+    items: Items = {}
+    for i, reason in zip(suggestions.tolist(), suggestions.reasons):
+        items[i] = {
+            "name": shortened(pool.names[i]),
+            "reason": printable(reason, 120),
+        }
+    contents = with_contents(items, pool.inputs.__getitem__, pool.kind)
+    unreadable = []
+    for item in suggestions.unreadable:
+        reason = printable(item.reason)
+        unreadable.append({"path": shortened(item.name), "reason": reason})
+    data = {"items": list(contents.values()), "unreadable": unreadable}
+    lead = f"{len(items):,} of {len(pool):,} inputs, the most useful first"
+    return document(title, lead, "suggest", data)
 
 
-def _page_items(
-    rows: LabelledRows, facts: Mapping[int, dict[str, Any]]
-) -> dict[str, Any]:
+def _page_items(rows: LabelledRows, facts: Mapping[int, Item]) -> Item:
     """The rows that a page shows, each with its name, label, content and facts; and the
     unreadable inputs.
     """
-    names = {i: shortened(rows.relative(rows.paths[i])) for i in facts}
-    items = {
-        i: {"name": names[i], "label": printable(rows.y[i]), **more}
-        for i, more in facts.items()
-    }
-    unreadable = [
-        {"path": shortened(rows.relative(s.name)), "reason": printable(s.reason)}
-        for s in rows.skipped
-    ]
+    items: Items = {}
+    for i, more in facts.items():
+        items[i] = {
+            "name": shortened(rows.relative(rows.paths[i])),
+            "label": printable(rows.y[i]),
+            **more,
+        }
+    unreadable = []
+    for item in rows.skipped:
+        path = shortened(rows.relative(item.name))
+        unreadable.append({"path": path, "reason": printable(item.reason)})
     return {
         "items": with_contents(items, rows.inputs, rows.kind),
         "unreadable": unreadable,
@@ -215,23 +245,27 @@ def _page_items(
 
 
 def _map_points(
-    plane: Callable[[Array], Array], X: Array, groups: Array, marked: Array
-) -> dict[str, Any]:
+    plane: Projection,
+    X: Array,
+    groups: Array,
+    marked: Array,
+) -> Item:
     """Rows as [x, y, group], the marked ones last so that they are drawn on top;
     `groups` count from 0.
     """
     others = np.flatnonzero(~marked)
-    size = min(max(MAX_POINTS - int(marked.sum()), 0), len(others))
+    free = max(MAX_POINTS - int(marked.sum()), 0)
+    size = min(free, len(others))
     sample = np.linspace(0, len(others) - 1, size).round().astype(np.intp)
     rows = np.concatenate([others[sample], np.flatnonzero(marked)])
-    points = [
-        [float(f"{x:.4g}"), float(f"{y:.4g}"), int(groups[i])]
-        for (x, y), i in zip(plane(X[rows]), rows)
-    ]
+    points = []
+    for (x, y), i in zip(plane(X[rows]), rows):
+        # Four digits are finer than a pixel.
+        points.append([float(f"{x:.4g}"), float(f"{y:.4g}"), int(groups[i])])
     return {"points": points, "marked": int(marked.sum())}
 
 
-def project(X: Array, y: Array) -> Callable[[Array], Array]:
+def project(X: Array, y: Array) -> Projection:
     """A function from rows (n, d) to positions (n, 2) in the plane in which the class
     means are farthest apart.
 
@@ -243,28 +277,53 @@ def project(X: Array, y: Array) -> Callable[[Array], Array]:
     means = np.zeros((len(labels), U.shape[1]))
     np.add.at(means, index, U)
     means /= np.bincount(index)[:, None]
-    centre, axes = means.mean(axis=0), np.empty((U.shape[1], 0))
+    centre = means.mean(axis=0)
+    axes = np.empty((U.shape[1], 0))
     for rows in (means, U):
-        if missing := 2 - axes.shape[1]:
-            residuals = rows - centre
-            residuals = residuals - residuals @ axes @ axes.T
-            _, values, vectors = np.linalg.svd(
-                residuals - residuals.mean(axis=0), full_matrices=False
-            )
-            new = vectors[:missing][
-                values[:missing] > 1e-9 * max(1.0, float(values[0]))
-            ]
-            largest = np.abs(new).argmax(axis=1)
-            axes = np.concatenate(
-                [axes, new.T * np.sign(new[np.arange(len(new)), largest])], axis=1
-            )
+        missing = 2 - axes.shape[1]
+        if missing:
+            new = _principal_axes(rows - centre, axes, missing)
+            axes = np.concatenate([axes, new], axis=1)
+    # Rows that are all equal have no axes.
     axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
-    return lambda Q: np.asarray((unit_rows(Q.astype(np.float64)) - centre) @ axes)
+
+    def positions(Q: Array) -> Array:
+        return np.asarray((unit_rows(Q.astype(np.float64)) - centre) @ axes)
+
+    return positions
+
+
+def _principal_axes(
+    rows: Array,
+    axes: Array,
+    number: int,
+) -> Array:
+    """Principal axes of rows that are orthogonal to some other axes, as columns; fewer
+    than the number if the rows do not vary further.
+    """
+    residuals = rows - rows @ axes @ axes.T
+    centred = residuals - residuals.mean(axis=0)
+    _, values, vectors = np.linalg.svd(centred, full_matrices=False)
+    # Rows have length one: smaller values are rounding.
+    is_significant = values[:number] > 1e-9 * max(1.0, float(values[0]))
+    new = vectors[:number][is_significant]
+    # The sign of a singular vector is arbitrary.
+    largest = np.abs(new).argmax(axis=1)
+    signs = np.sign(new[np.arange(len(new)), largest])
+    oriented: Array = new.T * signs
+    return oriented
+
+
+ExemplarKey: TypeAlias = tuple[Label, str]
+"""The label and the name of a training input."""
 
 
 def _closest_inputs(
-    model: Imprinter, rows: LabelledRows, predicted: Mapping[int, Any], training: Split
-) -> dict[int, dict[str, Any]]:
+    model: Imprinter,
+    rows: LabelledRows,
+    predicted: Mapping[int, Label],
+    training: Split,
+) -> Items:
     """For each row in `predicted`, the training input nearest to the proxy that
     contributes most to the prediction.
 
@@ -272,38 +331,51 @@ def _closest_inputs(
     contains an input of this name whose embedding equals the one in the model: no other
     input is shown.
     """
-    keys: dict[int, tuple[Any, str]] = {}  # the label and the name of a training input
+    keys: dict[int, ExemplarKey] = {}
     for i, label in predicted.items():
-        reasons = model.why(Embedded(rows.X[i : i + 1], ["row"], ()), MAX_PROXIES)
-        if named := [
-            (r.label, r.picture)
-            for r in reasons
-            if r.label == label and r.picture is not None
-        ]:
-            keys[i] = named[0]
-    index = (
-        {name: i for i, name in enumerate(training.captions)}
-        if training.kind == rows.kind
-        else {}
-    )
-    inputs: dict[tuple[Any, str], Any] = {}
-    contents: dict[tuple[Any, str], dict[str, str]] = {}
-    for key in dict.fromkeys(keys.values()):
-        with suppress(KeyError, UnreadableInput):
-            inputs[key] = training.inputs[index[key[1]]]
-    if inputs:
-        exemplars = [(model.state.exemplars[label], name) for label, name in inputs]
-        stored = np.stack(
-            [exemplar.X[exemplar.names.index(name)] for exemplar, name in exemplars]
+        row = Embedded(rows.X[i : i + 1], ["row"], ())
+        for reason in model.why(row, MAX_PROXIES):
+            if reason.label == label and reason.picture is not None:
+                keys[i] = (reason.label, reason.picture)
+                break
+    contents: dict[ExemplarKey, dict[str, str]] = {}
+    if training.kind == rows.kind:
+        contents = _training_contents(
+            model, list(dict.fromkeys(keys.values())), training
         )
-        distances = np.linalg.norm(model.look(list(inputs.values())).X - stored, axis=1)
-        same = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
-        contents = {
-            key: content(item, rows.kind)
-            for (key, item), equal in zip(inputs.items(), same)
-            if equal
-        }
-    return {
-        i: {"name": shortened(k[1]), "label": printable(k[0]), **contents.get(k, {})}
-        for i, k in keys.items()
-    }
+    closest: Items = {}
+    for i, key in keys.items():
+        label, name = key
+        text = {"name": shortened(name), "label": printable(label)}
+        closest[i] = {**text, **contents.get(key, {})}
+    return closest
+
+
+def _training_contents(
+    model: Imprinter,
+    keys: Sequence[ExemplarKey],
+    training: Split,
+) -> dict[ExemplarKey, dict[str, str]]:
+    """The contents of training inputs whose embeddings equal those in the model."""
+    index = {name: i for i, name in enumerate(training.captions)}
+    inputs: dict[ExemplarKey, Any] = {}
+    for key in keys:
+        _, name = key
+        # An input may have been deleted since.
+        with suppress(KeyError, UnreadableInput):
+            inputs[key] = training.inputs[index[name]]
+    if not inputs:
+        return {}
+    rows = []
+    for label, name in inputs:
+        exemplars = model.state.exemplars[label]
+        rows.append(exemplars.X[exemplars.names.index(name)])
+    stored = np.stack(rows)
+    computed = model.look(list(inputs.values())).X
+    distances = np.linalg.norm(computed - stored, axis=1)
+    is_equal = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
+    contents = {}
+    for (key, item), equal in zip(inputs.items(), is_equal):
+        if equal:
+            contents[key] = content(item, training.kind)
+    return contents

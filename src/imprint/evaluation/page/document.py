@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from imprint.core.errors import UnreadableInput, printable
 from imprint.modalities import Modality
 from imprint.report.html import ICON
 
+Item: TypeAlias = dict[str, Any]  # JSON values by name
+Items: TypeAlias = dict[int, Item]  # by the index of an input
+
 WEB = files(__package__) / "web"
 GENERATOR_TAG = b'<meta name="generator" content="imprint '
 IMPORT = re.compile(r'^import .*? from "\./(\w+)\.js";\n', re.MULTILINE)
@@ -28,25 +31,31 @@ SCRIPT_ESCAPES = str.maketrans(
     {character: f"\\u{ord(character):04x}" for character in "&<>"}
 )
 """Escapes by which JSON cannot end its HTML element."""
-MAX_SIDE = 112  # pixels of a picture
-MAX_CONTENTS = 400  # pictures or texts on one page, so that it stays a few megabytes
+# Sizes are a matter of taste: a page of MAX_CONTENTS images is a few megabytes.
+MAX_SIDE = 112  # pixels of an image
+JPEG_QUALITY = 72
+MAX_CONTENTS = 400  # images or texts on one page
 MAX_TEXT_LENGTH = 240  # characters
 MAX_PATH_LENGTH = 120  # characters
 
 
-def document(title: str, lead: str, script: str, data: dict[str, Any]) -> str:
+def document(
+    title: str,
+    lead: str,
+    script: str,
+    data: Item,
+) -> str:
     """A page whose script reads the JSON in its element `data`; nothing in `data` is
     interpreted as markup.
     """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return Template(_text("page.html")).substitute(
         title=escape(printable(title)),
         lead=escape(printable(lead)),
         version=escape(__version__),
         icon=ICON,
         style=_text("page.css"),
-        data=json.dumps(data, allow_nan=False, separators=(",", ":")).translate(
-            SCRIPT_ESCAPES
-        ),
+        data=text.translate(SCRIPT_ESCAPES),
         script=bundle(script),
     )
 
@@ -73,8 +82,10 @@ def _text(name: str) -> str:
 
 
 def with_contents(
-    items: dict[int, dict[str, Any]], inputs: Callable[[int], Any], kind: Modality
-) -> dict[int, dict[str, Any]]:
+    items: Items,
+    inputs: Callable[[int], Any],
+    kind: Modality,
+) -> Items:
     """The items of a page, by the index of an input; the first ones with the picture or
     text of the input.
     """
@@ -91,22 +102,28 @@ def content(item: Any, kind: Modality) -> dict[str, str]:
     from PIL import Image
 
     shown = kind.show(item)
-    if shown is None or isinstance(shown, str):
-        return {} if shown is None else {"text": printable(shown, MAX_TEXT_LENGTH)}
+    if shown is None:
+        return {}
+    if isinstance(shown, str):
+        return {"text": printable(shown, MAX_TEXT_LENGTH)}
     image = Image.fromarray(np.ascontiguousarray(shown))
-    image = image if image.mode in ("L", "RGB") else image.convert("RGB")
-    out = io.BytesIO()
+    if image.mode not in ("L", "RGB"):
+        image = image.convert("RGB")  # JPEG has no transparency
+    # Drawings as small as digits are clearer, and no larger, without compression
+    # artefacts.
     format = "png" if max(image.size) <= MAX_SIDE // 2 else "jpeg"
     image.thumbnail((MAX_SIDE, MAX_SIDE))
-    image.save(out, format, quality=72)
-    return {
-        "picture": f"data:image/{format};base64,{b64encode(out.getvalue()).decode()}"
-    }
+    out = io.BytesIO()
+    image.save(out, format, quality=JPEG_QUALITY)
+    encoded = b64encode(out.getvalue()).decode()
+    return {"picture": f"data:image/{format};base64,{encoded}"}
 
 
 def shortened(path: str) -> str:
     """A printable path; a long one loses its middle."""
-    text, half = printable(path, 10_000), MAX_PATH_LENGTH // 2
-    return (
-        text if len(text) <= MAX_PATH_LENGTH else f"{text[: half - 1]}…{text[-half:]}"
-    )
+    text = printable(path, 10_000)
+    if len(text) <= MAX_PATH_LENGTH:
+        return text
+    # The end of a path, its name, says more than its middle.
+    half = MAX_PATH_LENGTH // 2
+    return f"{text[: half - 1]}…{text[-half:]}"
