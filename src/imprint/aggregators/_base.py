@@ -55,6 +55,7 @@ class Aggregator(Component):
     `probabilities`.
     """
     layout: ClassVar[Layout] = {}  # the arrays of `sums`, checked in files
+    stored_names: ClassVar[tuple[str, ...]] = ()  # that `stored` may return
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
         """Statistics of training rows, given normalised as for the generator (X) and as
@@ -82,6 +83,25 @@ class Aggregator(Component):
         once; by default the proxies.
         """
         return proxies
+
+    def is_fresh(self, prepared: Any) -> bool:
+        """Whether `prepare` would return the same bits; not after an `update` that
+        rounds.
+        """
+        return True
+
+    def stored(self, prepared: Any) -> State:
+        """Named arrays of a model file, by which `restored` is faster than `prepare`;
+        empty if it would not be.
+        """
+        return {}
+
+    def restored(self, proxies: Proxies, stored: State, outputs: int) -> Any:
+        """The result of `prepare` from the arrays of `stored`, with `outputs` scores.
+
+        Raises KeyError or ValueError for other arrays.
+        """
+        raise ValueError
 
     def update(self, change: Change, sums: State) -> Any | None:
         """The result of `prepare` from that of an earlier model; None if `prepare` is

@@ -8,7 +8,7 @@ import numpy as np
 from imprint.aggregators._base import Aggregator, Change, Facts
 from imprint.core.arrays import Array, Proxies, State, cast_like, like, on_gpu, to_numpy
 from imprint.core.component import param
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, require
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
 from imprint.gaussian_process.choice import SHRINKAGES, choose_metric
@@ -21,9 +21,11 @@ from imprint.gaussian_process.metric import (
 )
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import (
+    MAX_WITNESSES,
     Posterior,
     add_classes,
     remove_classes,
+    restore,
     solve,
 )
 from imprint.gaussian_process.scale import (
@@ -50,8 +52,10 @@ MAX_NYSTROEM_CLASSES = 340
 # bytes of coefficients and factors of a system solved through centres
 MAX_MEMORY = 2**32
 MAX_MULTIPLICATIONS = 2**48  # to solve it: about an hour on two cores
-# of a model whose doubt is exported, as a square matrix of float64
-MAX_DOUBT_PROXIES = 2048
+MAX_STORED_COEFFICIENTS = 2**24  # in a file: 134 MB
+# of blocks, whose metric is chosen again when a model is loaded: about 0.3 s, and the
+# directions of the metric would take as much space as the proxies
+MAX_CHOSEN_PROXIES = 512
 MAX_ROWS_PER_PROXY = 4  # that count for `balance`
 USE_OF_METRIC = (
     "Multiply q by the scales, column by column; then, with the matrix D of the"
@@ -97,7 +101,7 @@ class Kernel(Aggregator):
     + spread v_i / s) and one-hot labels Y, the scores of a query q are k(q) A, where A
     = (K + N)^-1 Y and s is twice the variance of all training rows. With the generator
     `all` this is kernel ridge regression on the rows. The posterior standard deviation
-    is the doubt.
+    is the doubt; of more than 2,048 proxies, so many, of all classes, determine it.
 
     Above 4,096 proxies, s is rounded to powers of 2^(1/4), so that adding or removing a
     class updates the solution. Above 24,576 proxies, the system is solved through a
@@ -158,6 +162,16 @@ class Kernel(Aggregator):
     measure = "weight"
     temperature_deviation = 0.12  # the default temperature suits tens of classes
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
+    stored_names = (
+        "coefficients",
+        "noise",
+        "scale",
+        "class_weights",
+        "block_weights",
+        "column_scales",
+        "directions",
+        "removed",
+    )
     layout: ClassVar[Layout] = {
         "mean": Entry("d", instead_of="total"),
         "scatter": Entry("1", minimum=0, instead_of="square"),
@@ -240,6 +254,83 @@ class Kernel(Aggregator):
             return (self.shrinkage,)
         return SHRINKAGES if self.shrinkage == "auto" else ()
 
+    def is_fresh(self, prepared: SolvedKernel) -> bool:
+        system = prepared.system
+        return not (isinstance(system, Posterior) and system.is_updated)
+
+    def stored(self, prepared: SolvedKernel) -> State:
+        """The coefficients, and the metric in the precision in which it is used. The
+        factor of the system would take more space than all proxies.
+        """
+        system, metric = prepared.system, prepared.metric
+        if not isinstance(system, Posterior):
+            return {}
+        coefficients = system.coefficients
+        # Of few proxies, the doubt needs the factor of the whole system anyway. To
+        # choose the weights of blocks takes longer than to read them.
+        few = MAX_WITNESSES if metric is None else MAX_CHOSEN_PROXIES
+        if len(coefficients) <= few or coefficients.size > MAX_STORED_COEFFICIENTS:
+            return {}
+        arrays = {
+            "coefficients": coefficients,
+            "noise": to_numpy(system.noise),
+            "scale": np.array([prepared.scale]),
+            "class_weights": prepared.class_weights,
+        }
+        if metric is not None:
+            dtype = to_numpy(system.weights[:0]).dtype
+            arrays |= {
+                "block_weights": np.array(metric.weights),
+                "column_scales": metric.scales,
+                "directions": metric.directions.astype(dtype),
+                "removed": metric.removed.astype(dtype),
+            }
+        return arrays
+
+    def restored(self, proxies: Proxies, stored: State, outputs: int) -> SolvedKernel:
+        count, width = proxies.weights.shape
+        shapes = {
+            "coefficients": (count, outputs),
+            "noise": (count,),
+            "scale": (1,),
+            "class_weights": (outputs,),
+        }
+        if proxies.blocks:
+            directions = len(stored["directions"])
+            shapes |= {
+                "block_weights": (len(proxies.blocks),),
+                "column_scales": (width,),
+                "directions": (directions, width),
+                "removed": (directions,),
+            }
+        require(stored.keys() == shapes.keys())
+        for name, shape in shapes.items():
+            array = stored[name]
+            in_their_type = name in ("directions", "removed")
+            dtype = proxies.weights.dtype if in_their_type else np.dtype(np.float64)
+            require(array.shape == shape and array.dtype == dtype)
+            require(np.isfinite(array).all())
+        for name in ("noise", "scale", "class_weights"):
+            require((stored[name] > 0).all())
+        metric = None
+        if proxies.blocks:
+            metric = Metric(
+                tuple(stored["block_weights"].tolist()),
+                stored["column_scales"],
+                stored["directions"],
+                stored["removed"],
+            )
+        s = float(stored["scale"][0])
+        solved = SolvedKernel(None, s, stored["class_weights"], metric)
+        system = restore(
+            solved.place(proxies.weights),
+            proxies.labels,
+            stored["noise"],
+            self.gamma / s,
+            stored["coefficients"],
+        )
+        return solved._replace(system=system)
+
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
         """The updated solution, if the earlier one is exact, on the same device and has
         the same s; else None.
@@ -248,6 +339,9 @@ class Kernel(Aggregator):
         metric = change.prepared.metric
         count, new = len(change.labels), change.added
         if not isinstance(system, Posterior) or not is_updated(count):
+            return None
+        # to factor it takes as long as to solve the new system
+        if system.known_factor is None:
             return None
         if metric is None:
             if s != scale_for(sums, count):
@@ -372,14 +466,13 @@ class Kernel(Aggregator):
         self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel
     ) -> str | None:
         """The square root of 1 - |L^-1 k(q)|^2, where K + N = L L^T."""
-        system = prepared.system
-        if (
-            not isinstance(system, Posterior)
-            or len(system.removed_rows)
-            or len(system.weights) > MAX_DOUBT_PROXIES
-        ):
+        if not isinstance(prepared.system, Posterior):
             return None
-        k = self._graph_kernel(g, x, to_numpy(system.weights), prepared)
+        system = prepared.system.witnesses
+        if len(system.removed_rows):
+            return None
+        proxies_of_doubt = to_numpy(system.weights)
+        k = self._graph_kernel(g, x, proxies_of_doubt, prepared)
         # L^-T
         inverse_factor = to_numpy(
             system.factor.forward(like(np.eye(len(system.weights)), system.weights))

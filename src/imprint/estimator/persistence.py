@@ -2,9 +2,10 @@
 one safe file.
 
 The states of classes are stacked (see `core.layout`). Proxies are stored only if they
-depend on several classes. A calibrated head also stores its calibration, the rows of
-cross-validation and, for classes with more rows than it keeps, the states of the folds.
-Proxies that are such rows are stored only once, as rows.
+depend on several classes. What the aggregator prepared is stored too, where that takes
+long. A calibrated head also stores its calibration, the rows of cross-validation and,
+for classes with more rows than it keeps, the states of the folds. Proxies that are such
+rows are stored only once, as rows.
 """
 
 import os
@@ -65,6 +66,8 @@ MODEL_KEYS = (
 """The keys of a document: those of a head, and those of models that contain a head."""
 # the prefix of the names of arrays that belong to exemplar pictures
 PICTURES = "pictures."
+# the prefix of the names of arrays that the aggregator prepared
+SOLUTION = "solution/"
 STACK_ENDINGS = ("values", "shapes")
 
 
@@ -73,12 +76,44 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     again.
     """
     if isinstance(head, TagHead):
-        document, arrays = head_to_parts(head.imprinted)
+        document, arrays = _imprinted_to_parts(head.imprinted)
         numbers, calibration = head.calibration.to_parts()
-        return {**document, "tags": {"labels": list(head.labels), **numbers}}, {
-            **arrays,
-            **calibration,
-        }
+        document["tags"] = {"labels": list(head.labels), **numbers}
+        return document, {**arrays, **calibration, **_solution_to_arrays(head)}
+    document, arrays = _imprinted_to_parts(head)
+    return document, {**arrays, **_solution_to_arrays(head)}
+
+
+def _solution_to_arrays(head: Head | TagHead) -> dict[str, Array]:
+    """What the aggregator prepared, computed from scratch: the file of a model does not
+    depend on how it became what it is.
+    """
+    aggregator = head.aggregator
+    if not aggregator.stored_names:
+        return {}
+    prepared = head.prepared
+    if not aggregator.is_fresh(prepared):
+        prepared = replace(head).prepared
+    stored = aggregator.stored(prepared)
+    return {f"{SOLUTION}{name}": array for name, array in stored.items()}
+
+
+def _restore_solution(head: Head | TagHead, arrays: dict[str, Array]) -> None:
+    """Let a head use what the aggregator prepared before it was saved."""
+    stored = {
+        name.removeprefix(SOLUTION): array
+        for name, array in arrays.items()
+        if name.startswith(SOLUTION)
+    }
+    # files of earlier versions, and of very large models, have none
+    if stored:
+        proxies = head.imprinted.proxies
+        prepared = head.aggregator.restored(proxies, stored, len(head))
+        head.derived.put("prepared", prepared)
+
+
+def _imprinted_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A head of classes, without what the aggregator prepared."""
     document = {
         "parts": {
             part: FAMILIES[part].stored_text(getattr(head.method, part))
@@ -157,12 +192,11 @@ def head_from_parts(
                 f" ({document.get('written_by', 'unknown')!r:.20})."
             )
         stored = held.unshare_rows(arrays, method.blocks)
-        head = _head(method, document, stored)
-        return (
-            _tag_head(head, dict(document["tags"]), arrays)
-            if "tags" in document
-            else head
-        )
+        head: Head | TagHead = _head(method, document, stored)
+        if "tags" in document:
+            head = _tag_head(head.imprinted, dict(document["tags"]), arrays)
+        _restore_solution(head, arrays)
+        return head
 
 
 def _method(document: dict[str, Any]) -> Method:
@@ -190,6 +224,7 @@ def _unknown_names(
         single |= {f"fold{f}/classes" for f in range(FOLDS)}
     if "tags" in document:
         single |= {*TagCalibration.array_names()}
+    single |= {f"{SOLUTION}{name}" for name in method.aggregator.stored_names}
 
     def is_known(name: str) -> bool:
         array, _, end = name.rpartition("/")

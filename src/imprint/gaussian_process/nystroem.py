@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import Array, is_torch, like, namespace
+from imprint.gaussian_process.centres import choose_centres
 from imprint.gaussian_process.cholesky import BLOCK_ROWS, Factor, zeros_like
 from imprint.gaussian_process.gaussian import (
     cast,
@@ -98,18 +99,6 @@ def solve_by_centres(
     solution = conjugate_gradients(product, right_side)
     by_class = prior.backward(data.backward(solution))
     return Nystroem(rows, centre, lifted, by_class, prior, data)
-
-
-def choose_centres(labels: Array, count: int) -> Array:
-    """Rows of every class at even steps; `labels` are in ascending order."""
-    sizes = np.bincount(labels)
-    shares = np.minimum(
-        sizes, np.maximum(1, np.round(count * sizes / len(labels)).astype(int))
-    )
-    starts = np.cumsum(sizes) - sizes
-    return np.concatenate(
-        [a + np.arange(s) * n // s for a, n, s in zip(starts, sizes, shares)]
-    )
 
 
 def conjugate_gradients(product: Any, B: Any) -> Any:

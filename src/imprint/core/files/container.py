@@ -3,6 +3,7 @@ all content.
 """
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from imprint.core import __version__
 from imprint.core.arrays import Array, digest
@@ -23,6 +23,22 @@ VERSION = 2
 # the limit of safetensors; enough for about 300,000 classes
 MAX_HEADER_BYTES = 100_000_000
 MAX_FILE_BYTES = 8 * 2**30
+
+# the names of NumPy's types in safetensors; the bytes are little-endian
+DTYPES = {
+    "BOOL": "?",
+    "U8": "u1",
+    "I8": "i1",
+    "U16": "<u2",
+    "I16": "<i2",
+    "F16": "<f2",
+    "U32": "<u4",
+    "I32": "<i4",
+    "F32": "<f4",
+    "U64": "<u8",
+    "I64": "<i8",
+    "F64": "<f8",
+}
 
 Content = tuple[dict[str, Any], dict[str, Array]]
 """A JSON document and named arrays."""
@@ -111,13 +127,44 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
             " newer one."
         )
     try:
-        document, arrays = json.loads(head["document"]), load(raw)
+        document = json.loads(head["document"])
+        arrays = _arrays(raw, length)
         require(head.get("sha256") == _checksum(head["document"], arrays))
-    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         raise damaged from None
     if not isinstance(document, dict):
         raise not_a_model(path)
     return document, arrays
+
+
+def _arrays(raw: bytes, length: int) -> dict[str, Array]:
+    """The arrays of a file in the format of safetensors, as views of its bytes: a large
+    model is in memory once. `length` is that of its header.
+
+    Raises KeyError, TypeError or ValueError if the header does not describe the bytes.
+    """
+    header = json.loads(raw[8 : 8 + length])
+    header.pop("__metadata__")
+    body = memoryview(raw)[8 + length :]
+    arrays: dict[str, Array] = {}
+    position = 0
+    for name, entry in sorted(header.items(), key=_offsets):
+        begin, end = entry["data_offsets"]
+        shape = entry["shape"]
+        dtype = np.dtype(DTYPES[entry["dtype"]])
+        # every byte belongs to exactly one array
+        require(begin == position and end <= len(body))
+        require(all(type(side) is int and side >= 0 for side in shape))
+        require(end - begin == math.prod(shape) * dtype.itemsize)
+        arrays[name] = np.frombuffer(body[begin:end], dtype).reshape(shape)
+        position = end
+    require(position == len(body))
+    return arrays
+
+
+def _offsets(item: tuple[str, dict[str, list[int]]]) -> list[int]:
+    """Where an array begins and ends, from its entry in the header."""
+    return item[1]["data_offsets"]
 
 
 @contextmanager
