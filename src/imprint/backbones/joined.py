@@ -21,13 +21,20 @@ class JoinedBackbone(Backbone):
     def __init__(self, parts: Sequence[Backbone]):
         # without super().__init__, which needs weights
         self.parts = tuple(parts)
-        self.record = joined_record([part.record for part in parts])
+        records = []
+        fingerprints = []
+        devices = []
+        for part in parts:
+            records.append(part.record)
+            fingerprints.append(part.fingerprint)
+            devices.append(part.device)
+        self.record = joined_record(records)
         self.width = self.record.width
         self.modality = self.record.modality
         self.blocks = self.record.blocks
-        self.fingerprint = joined_fingerprint([part.fingerprint for part in parts])
-        on_gpu = [part.device for part in parts if part.device != "cpu"]
-        self.device = on_gpu[0] if on_gpu else "cpu"
+        self.fingerprint = joined_fingerprint(fingerprints)
+        # a network on a GPU, if there is one, determines how a cluster plans
+        self.device = max(devices, key=lambda device: device != "cpu")
 
     def prepare(self, item: Any) -> tuple[Any, ...]:
         """One input, as each network takes it."""
@@ -37,24 +44,30 @@ class JoinedBackbone(Backbone):
         """Prepared items as embeddings, float32 (n, width)."""
         columns = []
         for i, part in enumerate(self.parts):
-            items = [item[i] for item in batch]
-            is_array = bool(items) and isinstance(items[0], np.ndarray)
-            columns.append(part.embed(np.stack(items) if is_array else items))
+            items: Any = [item[i] for item in batch]
+            if items and isinstance(items[0], np.ndarray):
+                items = np.stack(items)
+            rows = part.embed(items)
+            columns.append(rows)
         return np.concatenate(columns, axis=1)
 
     def _forward(self, batch: Any) -> Array:
         return self.embed(batch)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        return max(part.count_truncated(texts) for part in self.parts)
+        counts = [part.count_truncated(texts) for part in self.parts]
+        return max(counts)
 
     @property
     def embeds_names(self) -> bool:
         return all(part.embeds_names for part in self.parts)
 
     def embed_names(self, names: Sequence[str]) -> Array:
-        rows = [part.embed_names(names) for part in self.parts]
-        return np.concatenate(rows, axis=1)
+        columns = []
+        for part in self.parts:
+            rows = part.embed_names(names)
+            columns.append(rows)
+        return np.concatenate(columns, axis=1)
 
 
 def joined_fingerprint(fingerprints: Sequence[str]) -> str:

@@ -15,8 +15,14 @@ from imprint.core.errors import ParameterError
 
 MAP_AXES = 4  # inputs, channels, height, width
 TOKEN_AXES = 3  # inputs, tokens, channels
-AXES = dict.fromkeys(("mean", "std", "quadrants"), MAP_AXES)
-AXES |= dict.fromkeys(("tokens", "class_token", "patches"), TOKEN_AXES)
+AXES = {
+    "mean": MAP_AXES,
+    "std": MAP_AXES,
+    "quadrants": MAP_AXES,
+    "tokens": TOKEN_AXES,
+    "class_token": TOKEN_AXES,
+    "patches": TOKEN_AXES,
+}
 """The number of axes that a pooling needs; `none` takes any."""
 
 Shape = tuple[int, ...]
@@ -65,7 +71,10 @@ def _width(pooling: str, shape: Shape) -> int:
         return math.prod(shape[1:])
     if AXES[pooling] == TOKEN_AXES:
         return shape[2]
-    return shape[1] * (4 if pooling == "quadrants" else 1)
+    channels = shape[1]
+    if pooling == "quadrants":
+        return 4 * channels
+    return channels
 
 
 def _rows(added: Additions, block: Block, shape: Shape) -> str:
@@ -83,15 +92,18 @@ def _rows(added: Additions, block: Block, shape: Shape) -> str:
     rows = added.node("Flatten", x, axis=1)
     if block.projected_from is None:
         return rows
-    matrix = added.constant(projection(block.projected_from, block.width))
+    values = projection(block.projected_from, block.width)
+    matrix = added.constant(values)
     return added.node("MatMul", rows, matrix)
 
 
 def _deviation(added: Additions, x: str) -> str:
     # The mean is subtracted first: the mean of squares minus the squared mean loses
     # all digits of channels that hardly vary.
-    centred = added.node("Sub", x, added.node("GlobalAveragePool", x))
-    variance = added.node("GlobalAveragePool", added.node("Mul", centred, centred))
+    mean = added.node("GlobalAveragePool", x)
+    centred = added.node("Sub", x, mean)
+    squares = added.node("Mul", centred, centred)
+    variance = added.node("GlobalAveragePool", squares)
     return added.node("Sqrt", variance)
 
 
@@ -99,9 +111,11 @@ def _quadrants(added: Additions, x: str, shape: Shape) -> str:
     """Windows of half a side. With an odd side, the next window begins one place
     earlier, so both have the middle.
     """
-    sides = shape[2:]
-    kernel = [-(-side // 2) for side in sides]
-    strides = [side // 2 for side in sides]
+    kernel = []
+    strides = []
+    for side in shape[2:]:
+        kernel.append(-(-side // 2))
+        strides.append(side // 2)
     return added.node("AveragePool", x, kernel_shape=kernel, strides=strides)
 
 
@@ -115,4 +129,5 @@ def _tokens(added: Additions, x: str, pooling: str, count: int) -> str:
     else:
         weights[1:] = 1 / (count - 1)
     channels_first = added.node("Transpose", x, perm=[0, 2, 1])
-    return added.node("MatMul", channels_first, added.constant(weights))
+    weights_of_tokens = added.constant(weights)
+    return added.node("MatMul", channels_first, weights_of_tokens)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import isqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 from imprint.backbones.block import Block, projection
 from imprint.core.errors import ParameterError, unknown
@@ -14,12 +14,13 @@ DEPTHS = (0.5, 0.75, 1.0)  # of the layers of a transformer
 MAP_AXES = 4
 TOKEN_AXES = 3
 
+Shape: TypeAlias = tuple[int, ...]
+
 
 class Tapped:
     """A network whose result is its blocks, side by side.
 
-    `embed` calls the network. `layouts` tells how the output of each inner module is
-    arranged.
+    `embed` calls the network.
     """
 
     def __init__(
@@ -35,17 +36,16 @@ class Tapped:
         self._outputs: dict[str, Any] = {}
         self._projections: dict[Block, Any] = {}
         known = [name for name, _ in module.named_modules() if name]
-        for name in dict.fromkeys(block.tensor for block in blocks):
-            if name == OUTPUT:
-                continue
+        tensors = [block.tensor for block in blocks if block.tensor != OUTPUT]
+        for name in dict.fromkeys(tensors):
             if name not in known:
                 raise unknown(f"module of {network}", name, known)
-            module.get_submodule(name).register_forward_hook(self._hook(name))
+            inner = module.get_submodule(name)
+            inner.register_forward_hook(self._hook(name))
 
     def _hook(self, name: str) -> Callable[[Any, Any, Any], None]:
         def keep(module: Any, inputs: Any, output: Any) -> None:
-            # some layers return a tuple, whose first element is their output
-            self._outputs[name] = output[0] if isinstance(output, tuple) else output
+            self._outputs[name] = _first(output)
 
         return keep
 
@@ -58,7 +58,8 @@ class Tapped:
         outputs |= self._outputs
         rows = []
         for block in self.blocks:
-            values = _pooled(self.network, block, outputs[block.tensor].float())
+            output = outputs[block.tensor].float()
+            values = _pooled(self.network, block, output)
             if block.projected_from is not None:
                 values = values @ self._projection(block, values)
             rows.append(values)
@@ -76,38 +77,73 @@ class Tapped:
 
 def _pooled(network: str, block: Block, x: Any) -> Any:
     """One row for each input."""
-    import torch
-
-    if block.pooling in ("mean", "std", "quadrants"):
+    if block.pooling in MAP_POOLINGS:
         _check_axes(network, block, x, MAP_AXES)
         # transformers over windows, such as Swin, have the channels last
         if has_channels_last(x.shape):
             x = x.permute(0, 3, 1, 2)
-    elif block.pooling != "none":
+        rows = MAP_POOLINGS[block.pooling](x)
+    elif block.pooling in TOKEN_POOLINGS:
         _check_axes(network, block, x, TOKEN_AXES)
-    if block.pooling == "mean":
-        rows = x.mean(dim=(2, 3))
-    elif block.pooling == "std":
-        rows = x.var(dim=(2, 3), unbiased=False).sqrt()
-    elif block.pooling == "quadrants":
-        sides = tuple(x.shape[2:])
-        kernel = tuple(-(-side // 2) for side in sides)
-        stride = tuple(side // 2 for side in sides)
-        rows = torch.nn.functional.avg_pool2d(x, kernel, stride).flatten(1)
-    elif block.pooling == "tokens":
-        rows = x.mean(dim=1)
-    elif block.pooling == "class_token":
-        rows = x[:, 0]
-    elif block.pooling == "patches":
-        rows = x[:, 1:].mean(dim=1)
+        rows = TOKEN_POOLINGS[block.pooling](x)
     else:
         rows = x.flatten(1)
-    if rows.shape[1] != block.pooled_width:
+    width = rows.shape[1]
+    if width != block.pooled_width:
         raise ParameterError(
-            f"The block {block.name!r} of {network} gives {rows.shape[1]} numbers; its"
-            f" record says {block.pooled_width}."
+            f"The block {block.name!r} of {network} gives {width} numbers; its record"
+            f" says {block.pooled_width}."
         )
     return rows
+
+
+def _mean(x: Any) -> Any:
+    return x.mean(dim=(2, 3))
+
+
+def _deviation(x: Any) -> Any:
+    variance = x.var(dim=(2, 3), unbiased=False)
+    return variance.sqrt()
+
+
+def _quadrants(x: Any) -> Any:
+    """With an odd side, both windows have the middle."""
+    import torch
+
+    kernel = []
+    stride = []
+    for side in x.shape[2:]:
+        kernel.append(-(-side // 2))
+        stride.append(side // 2)
+    means = torch.nn.functional.avg_pool2d(x, kernel, stride)
+    return means.flatten(1)
+
+
+def _tokens(x: Any) -> Any:
+    return x.mean(dim=1)
+
+
+def _class_token(x: Any) -> Any:
+    return x[:, 0]
+
+
+def _patches(x: Any) -> Any:
+    patches = x[:, 1:]
+    return patches.mean(dim=1)
+
+
+# of (n, channels, height, width)
+MAP_POOLINGS = {
+    "mean": _mean,
+    "std": _deviation,
+    "quadrants": _quadrants,
+}
+# of (n, tokens, channels)
+TOKEN_POOLINGS = {
+    "tokens": _tokens,
+    "class_token": _class_token,
+    "patches": _patches,
+}
 
 
 def _check_axes(network: str, block: Block, x: Any, axes: int) -> None:
@@ -135,59 +171,104 @@ def choose_blocks(
     and the end of its depth. `run` calls the network with one blank input, which may be
     on torch's meta device.
     """
-    shapes: dict[str, tuple[int, ...]] = {}
-
-    def note(name: str) -> Callable[[Any, Any, Any], None]:
-        def hook(submodule: Any, inputs: Any, output: Any) -> None:
-            value = output[0] if isinstance(output, tuple) else output
-            shapes[name] = tuple(value.shape)
-
-        return hook
-
-    hooks = [
-        module.get_submodule(name).register_forward_hook(note(name)) for name in names
-    ]
-    try:
-        run()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    maps = [name for name in names if _is_map(shapes.get(name, ()))]
-    tokens = [name for name in names if len(shapes.get(name, ())) == TOKEN_AXES]
-    blocks = [Block(name="last", tensor=OUTPUT, width=width)]
+    shapes = _output_shapes(module, names, run)
+    maps = []
+    tokens = []
+    for name, shape in shapes.items():
+        if _is_map(shape):
+            maps.append(name)
+        elif len(shape) == TOKEN_AXES:
+            tokens.append(name)
+    last = Block(
+        name="last",
+        tensor=OUTPUT,
+        width=width,
+    )
+    blocks = [last]
     if maps:
         for name in _last_stages(maps, shapes):
-            shape = shapes[name]
-            channels = shape[3] if has_channels_last(shape) else shape[1]
-            blocks.append(_narrow(f"{name} quadrants", name, "quadrants", 4 * channels))
+            width = 4 * _channels(shapes[name])
+            block = _narrow(
+                f"{name} quadrants",
+                name,
+                "quadrants",
+                width,
+            )
+            blocks.append(block)
     elif tokens:
+        # of few layers, two depths may be the same
         for name in dict.fromkeys(_at_depths(tokens)):
             blocks += _token_blocks(name, shapes[name])
     return tuple(blocks) if len(blocks) > 1 else ()
 
 
-def _is_map(shape: tuple[int, ...]) -> bool:
-    """Whether an output is a map of at least two places in each direction."""
-    if len(shape) != MAP_AXES:
-        return False
-    sides = shape[1:3] if has_channels_last(shape) else shape[2:]
-    return min(sides) >= 2
+def _output_shapes(
+    module: Any, names: Sequence[str], run: Callable[[], Any]
+) -> dict[str, Shape]:
+    """The shapes of what inner modules return, by name, while the network runs."""
+    shapes: dict[str, Shape] = dict.fromkeys(names, ())
 
+    def noting(name: str) -> Callable[[Any, Any, Any], None]:
+        def note(submodule: Any, inputs: Any, output: Any) -> None:
+            shapes[name] = tuple(_first(output).shape)
 
-def _last_stages(names: list[str], shapes: dict[str, tuple[int, ...]]) -> list[str]:
-    """The last module of each of the last sizes of maps."""
-    last_of_size = {}
+        return note
+
+    hooks = []
     for name in names:
-        shape = shapes[name]
-        last_of_size[shape[1:3] if has_channels_last(shape) else shape[2:]] = name
-    return list(last_of_size.values())[-STAGES:]
+        inner = module.get_submodule(name)
+        hooks.append(inner.register_forward_hook(noting(name)))
+    try:
+        run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return shapes
+
+
+def _first(output: Any) -> Any:
+    """The output of a layer; of layers that return a tuple, its first element."""
+    if isinstance(output, tuple):
+        return output[0]
+    return output
+
+
+def _is_map(shape: Shape) -> bool:
+    """Whether an output is a map of at least two places in each direction."""
+    return len(shape) == MAP_AXES and min(_sides(shape)) >= 2
+
+
+def _sides(shape: Shape) -> Shape:
+    if has_channels_last(shape):
+        return shape[1:3]
+    return shape[2:]
+
+
+def _channels(shape: Shape) -> int:
+    if has_channels_last(shape):
+        return shape[3]
+    return shape[1]
+
+
+def _last_stages(names: list[str], shapes: dict[str, Shape]) -> list[str]:
+    """The last module of each of the last sizes of maps."""
+    last_of_size: dict[Shape, str] = {}
+    for name in names:
+        sides = _sides(shapes[name])
+        last_of_size[sides] = name
+    stages = list(last_of_size.values())
+    return stages[-STAGES:]
 
 
 def _at_depths(names: list[str]) -> list[str]:
-    return [names[max(0, round(depth * len(names)) - 1)] for depth in DEPTHS]
+    chosen = []
+    for depth in DEPTHS:
+        layer = round(depth * len(names)) - 1
+        chosen.append(names[max(0, layer)])
+    return chosen
 
 
-def _token_blocks(name: str, shape: tuple[int, ...]) -> list[Block]:
+def _token_blocks(name: str, shape: Shape) -> list[Block]:
     """Without a class token, the patches are a square."""
     count, channels = shape[1:]
     if isqrt(count) ** 2 == count:
@@ -199,12 +280,13 @@ def _token_blocks(name: str, shape: tuple[int, ...]) -> list[Block]:
 
 
 def _narrow(name: str, tensor: str, pooling: str, width: int) -> Block:
-    if width <= MAX_WIDTH:
-        return Block(name=name, tensor=tensor, pooling=pooling, width=width)
+    projected_from = None
+    if width > MAX_WIDTH:
+        projected_from = width
     return Block(
         name=name,
         tensor=tensor,
         pooling=pooling,
-        width=MAX_WIDTH,
-        projected_from=width,
+        width=min(width, MAX_WIDTH),
+        projected_from=projected_from,
     )

@@ -96,13 +96,21 @@ def _transformer(model: Any) -> Any:
 def _blocks(model: Any, width: int) -> tuple[Block, ...]:
     """The blocks of a model: its embedding, then inner layers, evenly spaced."""
     network = _transformer(model)
-    layers = getattr(getattr(network, "config", None), "num_hidden_layers", None)
-    hidden = getattr(getattr(network, "config", None), "hidden_size", None)
+    config = getattr(network, "config", None)
+    layers = getattr(config, "num_hidden_layers", None)
+    hidden = getattr(config, "hidden_size", None)
     if not layers or not hidden or layers < 2 or model.truncate_dim is not None:
         return ()
-    chosen = np.linspace(1, layers - 1, min(layers - 1, MAX_LAYERS)).round()
+    inner = layers - 1
+    count = min(inner, MAX_LAYERS)
+    chosen = np.linspace(1, inner, count).round()
     narrow = min(hidden, MAX_WIDTH)
-    blocks = [Block(name="last", tensor=OUTPUT, width=width)]
+    last = Block(
+        name="last",
+        tensor=OUTPUT,
+        width=width,
+    )
+    blocks = [last]
     for layer in chosen.astype(int).tolist():
         blocks.append(
             Block(
