@@ -28,7 +28,13 @@ from imprint.core.errors import (
 )
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
-from imprint.core.labels import check_kinds, listed, positions, renamed_key
+from imprint.core.labels import (
+    check_kinds,
+    listed,
+    positions,
+    renamed_key,
+    row_labels,
+)
 from imprint.core.threads import compare_and_set
 from imprint.estimator.base import (
     FLOATS,
@@ -38,7 +44,6 @@ from imprint.estimator.base import (
     MethodEstimator,
     naming,
     read_labels,
-    row_labels,
 )
 from imprint.estimator.persistence import (
     head_from_parts,

@@ -60,7 +60,9 @@ def installed(built, tmp_path_factory) -> dict[str, str]:
     call(*pip, "--no-deps", "--no-index", "--no-compile", wheel)
     (packages,) = place.glob("lib/*/site-packages")
     paths = dict.fromkeys(sysconfig.get_paths()[key] for key in ("purelib", "platlib"))
-    (packages / "tests.pth").write_text("\n".join(paths) + "\n")
+    # the reproduction is installed in the test environment from its folder
+    folders = [*paths, str(ROOT / "reproduction" / "src")]
+    (packages / "tests.pth").write_text("\n".join(folders) + "\n")
     (packages / "sitecustomize.py").write_text(
         "import sys\nsys.modules['numba'] = None\n"
     )

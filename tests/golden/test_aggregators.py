@@ -148,7 +148,7 @@ def test_kernel_is_the_stated_formula():
         norm_inf="none",
         random_state=0,
     )
-    W, labels, mass, spread = (
+    W, labels, mass, spread, _ = (
         clf.set_params(aggregator="kernel").fit(P.weights, P.labels).proxies_
     )
     s = 2 * P.weights.var(axis=0).sum()

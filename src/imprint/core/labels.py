@@ -108,3 +108,15 @@ def listed(call: str, labels: Iterable[Any]) -> list[Any]:
 def renamed_key(table: Mapping[Any, Any], old: Any, new: Any) -> dict[Any, Any]:
     """A table by label with another name for one of them."""
     return {new if plain(key) == old else key: table[key] for key in table}
+
+
+def row_labels(call: str, y: Any, count: int) -> list[Any]:
+    """The labels of rows, given as one label for all or one for each."""
+    if isinstance(y, str) or np.ndim(y) == 0:
+        return [plain(y)] * count
+    labels = [plain(label) for label in y]
+    if len(labels) != count:
+        raise ParameterError(
+            f"{call}: {count} rows and {len(labels)} labels; the numbers must be equal."
+        )
+    return labels

@@ -398,18 +398,6 @@ def read_labels(y: Any) -> Array:
     return np.asarray(y)
 
 
-def row_labels(call: str, y: Any, count: int) -> list[Any]:
-    """The labels of rows, given as one label for all or one for each."""
-    if isinstance(y, str) or np.ndim(y) == 0:
-        return [plain(y)] * count
-    labels = [plain(label) for label in y]
-    if len(labels) != count:
-        raise ParameterError(
-            f"{call}: {count} rows and {len(labels)} labels; the numbers must be equal."
-        )
-    return labels
-
-
 def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | None:
     """The weight of every row; None where none is given."""
     if sample_weight is None and class_weight is None:

@@ -16,10 +16,9 @@ from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
-from imprint.core.labels import listed
+from imprint.core.labels import listed, row_labels
 from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
-from imprint.estimator.base import row_labels
 from imprint.head import Decider, Head
 from imprint.head.merging import Merged, default_names
 from imprint.imprinter.embedder import (

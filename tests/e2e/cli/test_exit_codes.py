@@ -69,9 +69,11 @@ COMMANDS = {
     "study report": Words(["results"], ["nowhere"]),
     "study export": Words(["results"], ["nowhere"]),
     "list": Words(["generators"], ["generators", "--measure"]),
+    "sample": Words(["photos", "sampled"], ["photos", "photos"]),
+    "api": Words(["model.imprint", "--port", "0"], ["nowhere.imprint"]),
     "demo": Words(["--seeds", "2"], ["--out", "photos/dark/0.png"]),
 }
-ENDLESS = {"serve"}  # it runs until it is interrupted
+ENDLESS = {"serve", "api"}  # they run until they are interrupted
 LONG = {"demo"}  # slow; test_commands.py tests exit code 0
 INPUTS = ("fit", "add", "predict", "evaluate", "check", "suggest", "embed", "collapse")
 """The commands that skip inputs which cannot be read."""

@@ -272,8 +272,9 @@ def test_a_device_is_never_replaced(imprint, photos, tmp_path):
     imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused(
         "Cannot write", "it is not an ordinary file"
     )
-    imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused(
-        "Cannot write /dev/full: it is not an ordinary file"
+    os.mkfifo(tmp_path / "pipe.npz")
+    imprint("embed", photos, "-o", tmp_path / "pipe.npz", "-b", "raw").refused(
+        "Cannot write", "it is not an ordinary file"
     )
 
 

@@ -155,7 +155,7 @@ def test_add_forget_card_and_check(fitted, imprint, tmp_path):
     assert json.loads(imprint("forget", "m.imprint", "joy", "--json").out)[
         "classes"
     ] == ["fear", "love"]
-    imprint("forget", "m.imprint", "joy").refused("Unknown class 'joy'")
+    imprint("forget", "m.imprint", "joy").refused("Unknown label 'joy'")
     done = imprint("check", tmp_path / "train.csv", "--separator", "|", "--json")
     assert set(json.loads(done.out)) == {
         "mislabelled",

@@ -193,7 +193,7 @@ def test_a_missing_option_says_what_to_write(imprint, model):
     done = imprint("fit", "photos")
     assert done.code == 2
     assert done.err.splitlines()[-1].startswith("Error: --output FILE is missing: ")
-    assert "Error: --to is missing: the format." in imprint("export", model).err
+    assert "Error: Choose --to onnx, --to torch or" in imprint("export", model).err
     done = imprint("predict", model, "a.png", "-o", "out.csv")
     assert (
         done.err.splitlines()[-1]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from imprint import Imprinter, backbones
+from imprint.core.component import PARTS
 from imprint.serve.export import exported_model
 from imprint.serve.project import Project
 
@@ -50,13 +51,13 @@ def test_texts_are_classified_by_names_alone_as_in_the_terminal(client, project)
     labels = ("lost_card", "refund", "weather")
     for label in labels:
         status, answer = client.change(do="describe", label=label)
-        assert (status, list(answer)) == (200, ["revision"])
+        assert (status, "revision" in answer) == (200, True)
     question = "What will the forecast for tomorrow be, rain or sun?"
     (answer,) = client.json("POST", "/api/predict?top=3", question.encode())[1]
     model = Imprinter(
         "minilm",
         calibrate=False,
-        **{part: str(getattr(METHOD, part)) for part in METHOD.__dict__},
+        **{part: str(getattr(METHOD, part)) for part in PARTS},
     )
     model.fit_names(labels)
     assert answer["label"] == model.predict([question])[0] == "weather"

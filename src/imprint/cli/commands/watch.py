@@ -49,16 +49,16 @@ def command(
     model = Imprinter.load(
         file, backbone=backbone, device=device, threads=threads, cache=False
     )
+    if model.state.head.tags:
+        raise ParameterError(
+            f"watch: {file} is a model of tags; drift is measured for one label per"
+            " input only."
+        )
     if not model.embedder.kind.needs_backbone:
         command = quoted("imprint", "predict", file, "TABLE")
         raise ParameterError(
             f"watch: {file} is a model of embeddings, which are rows of tables: use"
             f" {command}."
-        )
-    if model.state.head.tags:
-        raise ParameterError(
-            f"watch: {file} is a model of tags; drift is measured for one label per"
-            " input only."
         )
     monitor = DriftMonitor.of(model.state.head)
     if monitor is None:
