@@ -2,7 +2,8 @@
 
     python benchmarks/field/forgetting.py [--pack deit_tiny-cifar10] [--rows 200]
 
-`kernel` forgets a row by forgetting its class and learning the other rows of the class again. The tags of a picture are
+`kernel` forgets a row by forgetting its class and learning the other rows of the class again or, with `keep_rows`, by
+`forget_rows`, which needs the row alone. The tags of a picture are
 its class and "animal" or "vehicle"; forgetting a tag removes it from all rows. The table holds the largest relative
 difference of scores and probabilities, whether the stored numbers are bit-identical, and the processor time with the
 first prediction, relative to fitting without the row, class or tag. The last line shows how exactly the states of the
@@ -86,9 +87,9 @@ class Neighbours:
 class Imprinted:
     """`ImprintClassifier` with calibration; its state is the model file."""
 
-    def __init__(self, generator: str):
+    def __init__(self, generator: str, keep_rows: bool = False):
         self.model = ImprintClassifier(
-            generator=generator, calibrate=True, random_state=0
+            generator=generator, calibrate=True, keep_rows=keep_rows, random_state=0
         )
 
     def fit(self, X: np.ndarray, y: list[set[str]]) -> "Imprinted":
@@ -102,6 +103,10 @@ class Imprinted:
 
     def forget(self, label: int | str) -> "Imprinted":
         self.model.forget(label)
+        return self
+
+    def forget_row(self, row: np.ndarray, label: int) -> "Imprinted":
+        self.model.forget_rows(row[None, :], label)
         return self
 
     def state(self) -> np.ndarray:
@@ -136,6 +141,19 @@ def line(
     gap = float(np.abs(a - b).max() / np.abs(b).max())
     equal = "yes" if states[0] == states[1] else "no"
     return f"| {name} | {level} | {gap:.1e} | {equal} | {100 * spent / fitting:.0f} % |"
+
+
+def kept_rows(X: np.ndarray, y: np.ndarray, Q: np.ndarray, label: int) -> None:
+    """Print the lines of the table for a row of models that keep all rows."""
+    row = np.flatnonzero(y == label)[0]
+    others = np.arange(len(y)) != row
+    for generator in GENERATORS:
+        full, never = Imprinted(generator, True), Imprinted(generator, True)
+        full.learn(X, y).scores(Q[:1])
+        _, fitting = timed(lambda m=never: m.learn(X[others], y[others]).scores(Q[:1]))
+        _, spent = timed(lambda m=full: m.forget_row(X[row], label).scores(Q[:1]))
+        name = f"kernel, {generator}, keep_rows"
+        print(line(name, "a row", full, never, Q, spent, fitting), flush=True)
 
 
 def rows_and_classes(
@@ -242,6 +260,7 @@ def main() -> None:
     )
     print("|---|---|---:|---|---:|")
     rows_and_classes(X, y, Q, heads, label=3)
+    kept_rows(X, y, Q, label=3)
     tags(X, y, Q, heads, label=3)
     gone, Y = np.flatnonzero(y == 3)[:1], np.eye(int(y.max()) + 1)[y]
     before, after = (

@@ -136,6 +136,11 @@ class HeldRows:
         """Which rows of X equal a row of the class, held or not.  # (n,)"""
         return np.isin(row_digests(X), self.digests)
 
+    def count_stored(self) -> int:
+        """The number of rows that are stored, some of them in half precision."""
+        further = 0 if self.further is None else len(self.further.number)
+        return len(self.rows) + further
+
     def digest_texts(self) -> list[str]:
         """The digests of all distinct rows, as texts."""
         return [f"{digest:016x}" for digest in self.digests.tolist()]

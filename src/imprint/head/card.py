@@ -270,7 +270,7 @@ def _revealed(head: Head) -> str:
     """What a file with this head tells about the training inputs."""
     folds = head.folds
     if folds is not None and folds.has_rows:
-        held = sum(len(rows.rows) for rows in folds.held.values())
+        held = sum(rows.count_stored() for rows in folds.held.values())
         return f"It holds the embeddings of {held:,} training inputs."
     generator = head.method.generator
     holds_rows = type(generator).without_rows is Generator.without_rows
