@@ -77,6 +77,10 @@ def output(help: str, default: Any = ...) -> Any:
     return Option(default, "--output", "-o", metavar="FILE", help=help)
 
 
+# the answer for an input whose p-value is too small
+NONE_OF_THESE = "none of these"
+
+
 @dataclass
 class UnlabelledColumns:
     """Where the texts of a table without labels are, and how they are encoded."""

@@ -42,6 +42,7 @@ class Modality(Component):
     # In a folder that has files of several modalities, those of the highest rank count:
     # many folders of images contain notes and tables.
     rank: ClassVar[int] = 2
+    has_windows: ClassVar[bool] = False  # long inputs may be cut into windows
     # the array of a `.npz` file that holds inputs, such as `series`; see `stacked`
     array_name: ClassVar[str | None] = None
     # suffixes of files with several inputs; see `collection`

@@ -30,6 +30,7 @@ class TimeSeries(Modality):
 
     noun: ClassVar[str] = "series"
     backbone: ClassVar[str | None] = "minirocket"
+    has_windows: ClassVar[bool] = True
     array_name: ClassVar[str | None] = "series"
     collection_suffixes: ClassVar[frozenset[str]] = frozenset({".ts"})
     # a CSV file next to images is a list of labels more often than a series

@@ -12,8 +12,9 @@ from typer import Argument, Option
 
 from imprint.calibration import CrossValidation
 from imprint.calibration.estimates import p_value_caveat
-from imprint.cli import files, models, options, terminal
+from imprint.cli import files, models, options, recordings, terminal
 from imprint.cli.commands.watch import monitor_stream
+from imprint.cli.options import NONE_OF_THESE
 from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.files.atomic import expanded
@@ -24,7 +25,6 @@ from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
 
 MAX_REASONS = 3
-NONE_OF_THESE = "none of these"
 MEASURES = {
     "similarity": ("similarity", "the larger, the closer"),
     "distance": ("distance", "the smaller, the closer"),
@@ -97,6 +97,7 @@ def command(
     ),
     *,
     table: options.UnlabelledColumns,
+    cut: recordings.WindowOptions,
     json: bool = options.JSON,
     network: options.NetworkOfModel,
 ) -> int:
@@ -104,6 +105,16 @@ def command(
         files.check_csv("predict", arguments)
     model = Imprinter.load(file, **vars(network))
     head, kind = model.state.head, model.embedder.kind
+    windows = cut.windows(model)
+    if windows is not None:
+        if csv or why or sort_into is not None or level is not None:
+            raise ParameterError(
+                "--window goes with --unknown and --json; leave out --csv, --why,"
+                " --level and --sort-into."
+            )
+        return recordings.predict_recordings(
+            model, arguments, windows, unknown=unknown, as_json=json
+        )
     if sort_into is not None and (head.tags or kind.typed or not kind.needs_backbone):
         raise ParameterError(
             "--sort-into: only files, such as pictures, with one label each are sorted;"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from typer import Argument, Option
 
 from imprint.active.drift import DriftMonitor, spoken_time
-from imprint.cli import options, terminal
+from imprint.cli import options, recordings, terminal
 from imprint.cli.files import quoted
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.datasets.files import UNREADABLE, is_hidden
@@ -32,7 +32,13 @@ MAX_NAMED = 5
 
 def command(
     file: Path = options.MODEL,
-    folder: Path = Argument(metavar="DIR", help="A folder to which inputs are added."),
+    source: str = Argument(
+        metavar="SOURCE",
+        help=(
+            "A folder to which inputs are added; with --window, a CSV file to which"
+            " samples are added, or - for standard input."
+        ),
+    ),
     every: float = Option(
         2.0, metavar="SECONDS", min=0.1, help="Pause between two scans."
     ),
@@ -43,9 +49,15 @@ def command(
     backbone: str | None = options.MOVED_BACKBONE,
     device: str = options.DEVICE,
     threads: int | None = options.THREADS,
+    *,
+    cut: recordings.WindowOptions,
 ) -> int:
-    if not folder.is_dir():
+    folder = Path(source)
+    if cut.window is None and not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
+    is_stream = source == recordings.STANDARD_INPUT
+    if cut.window is not None and not is_stream and not folder.is_file():
+        raise FileError(f"{folder} is not a file; --window reads a CSV file.")
     model = Imprinter.load(
         file, backbone=backbone, device=device, threads=threads, cache=False
     )
@@ -64,6 +76,11 @@ def command(
     if monitor is None:
         raise ParameterError(
             f"watch: {file} is not calibrated; fit it without --no-calibrate."
+        )
+    windows = cut.windows(model)
+    if windows is not None:
+        return recordings.watch_recording(
+            model, source, windows, monitor, every=every, once=once, as_json=json
         )
     watcher = _Watcher(model, monitor, folder, json)
     watcher.classify(settled=not once)
