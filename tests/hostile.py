@@ -1,4 +1,5 @@
-"""Ten thousand hostile inputs: models, pictures, tables, arrays and requests (`make hostile`).
+"""Ten thousand hostile inputs: models, pictures, tables, arrays and requests (`make hostile`), and hostile systems (see
+`hostile_systems.py`).
 
 Each trial must end with a correct result or an error of one sentence. The script counts failures: raw exceptions,
 undetected damage, trials that take too long, and memory leaks. It exits with 1 if there are any.
@@ -312,6 +313,7 @@ KINDS = {
     "tables": (tables, 0.1),
     "arrays": (arrays, 0.15),
 }
+KINDS |= module("hostile_systems", HERE / "hostile_systems.py").KINDS
 KINDS["requests"] = (requests, 0.05)
 
 
@@ -347,7 +349,8 @@ def main() -> int:
                 before = memory() if seed == 50 else before
             grown = memory() - before if before else 0
             getattr(trial, "close", lambda: None)()
-        failures += (slowest > SECONDS) + (grown > LEAK)
+        failures += slowest > getattr(trial, "seconds", SECONDS)
+        failures += grown > LEAK
         counts = ", ".join(
             f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())
         )

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,22 @@ def test_hostile_inputs_are_answered_or_refused_in_one_sentence(
     outcomes = {trial(seed) for seed in (*range(40), *ONCE_FAILED.get(kind, ()))}
     assert "refused" in outcomes or kind == "arrays"
     assert "answered" in outcomes
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="limits and streams are those of Linux"
+)
+@pytest.mark.parametrize(
+    ("kind", "trials"),
+    [("labels", 40), ("copies", 40), ("streams", 2), ("watching", 25)],
+)
+def test_hostile_systems_are_endured(hostile, kind, trials, tmp_path):
+    trial = hostile.KINDS[kind][0](tmp_path)
+    outcomes = {trial(seed) for seed in range(trials)}
+    assert "answered" in outcomes
+
+
+def test_every_family_is_part_of_make_hostile(hostile):
+    assert {"labels", "copies", "limits", "streams", "watching"} < set(hostile.KINDS)
+    assert sum(share for _, share in hostile.KINDS.values()) < 1.3
