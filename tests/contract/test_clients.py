@@ -273,7 +273,7 @@ def test_venn_abers_calibrates(digits):
     np.testing.assert_allclose(P.sum(axis=1), 1)
     right = P.argmax(axis=1) == is_odd_test
     assert right.mean() > 0.9
-    assert abs(P.max(axis=1).mean() - right.mean()) < 0.04
+    assert abs(P.max(axis=1).mean() - right.mean()) < 0.06
 
 
 def test_crepes_p_values_are_uniform(digits):

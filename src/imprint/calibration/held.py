@@ -169,13 +169,14 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     index = state["index"].astype(np.int64)
     digests = state["digests"].astype(np.uint64)
     count = len(digests)
-    require(len(np.unique(digests)) == count)
+    # a set: np.unique loads numpy.ma, which a prediction does not need
+    require(len(set(digests.tolist())) == count)
     further = _further_from_state(state)
     further_number = index[:0] if further is None else further.number
     require(len(index) <= MAX_HELD_ROWS or len(index) == count)
     require(len(further_number) <= MAX_PREDICTED_ROWS - MAX_HELD_ROWS)
     every_index = np.concatenate([index, further_number])
-    require(len(np.unique(every_index)) == len(every_index))
+    require(len(set(every_index.tolist())) == len(every_index))
     require(int(every_index.max()) < count)
     held = select(
         state["rows"],

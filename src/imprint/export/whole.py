@@ -41,7 +41,11 @@ node classify.mjs INPUT
 
 
 class Whole(NamedTuple):
-    """The contents of a written folder."""
+    """The contents of a written folder.
+
+    >>> Whole._fields
+    ('path', 'modality', 'model')
+    """
 
     path: Path
     modality: str
@@ -66,6 +70,18 @@ def export_whole(model: Imprinter, folder: str | os.PathLike[str]) -> Whole:
     Returns
     -------
     Whole
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from imprint import Imprinter
+    >>> X = np.eye(2, dtype=np.float32)
+    >>> model = Imprinter("none", calibrate=False).fit(X, ["cat", "dog"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     whole = export_whole(model, f"{folder}/cats")
+    ...     (whole.path / "model.onnx").exists()
+    True
     """
     import_extra("onnx", "export", "export_whole")
     target = Path(folder)

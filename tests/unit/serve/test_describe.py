@@ -3,6 +3,7 @@
 import csv
 import io
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,7 +41,8 @@ def project(tmp_path, request):
         backbone.__class__ = Pair
     elif getattr(request, "param", None) == "texts":
         backbone = backbones.load("minilm", threads=1)
-    project = Project(tmp_path / "room", backbone.record.name, backbone, METHOD)
+    method = replace(METHOD, blocks=backbone.record.block_widths or ())
+    project = Project(tmp_path / "room", backbone.record.name, backbone, method)
     yield project
     project.close()
 

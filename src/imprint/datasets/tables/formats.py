@@ -29,6 +29,7 @@ BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 # of Parquet with lists, whose lengths are not known before they are read
 LIST_ROWS = 64
+MAX_ALLOCATION = 2**45  # bytes; no machine has 32 TiB of memory
 VALUE_BYTES = 8  # of a number in memory; a text is an index into its dictionary
 TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".json")
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -397,4 +398,14 @@ def _feather_batches(path: Path) -> Iterator[Any]:
 
     with pa.memory_map(str(path)) as f, pa.ipc.open_file(f) as table:
         check_distinct(path, table.schema.names)
-        yield from map(table.get_batch, range(table.num_record_batches))
+        for number in range(table.num_record_batches):
+            try:
+                batch = table.get_batch(number)
+            except pa.lib.ArrowMemoryError as e:
+                # Damaged lengths can ask for more memory than any machine has. That is
+                # an error of the file; a lack of memory is one of the machine.
+                wanted = re.search(r"size (\d+)", str(e))
+                if wanted and int(wanted[1]) > MAX_ALLOCATION:
+                    raise pa.lib.ArrowInvalid(str(e)) from None
+                raise
+            yield batch
