@@ -20,6 +20,7 @@ from imprint.serve.labelled import Entry
 PROJECT = "project.sqlite"
 CACHE = "cache.sqlite"
 MARK = "acknowledged"
+SETTINGS = "settings"  # the fact that counts how often facts were set
 PROJECT_TABLES = (
     "CREATE TABLE changes (revision INTEGER PRIMARY KEY, entry TEXT, checksum BLOB)",
     "CREATE TABLE files (digest TEXT PRIMARY KEY, content BLOB, checksum BLOB)",
@@ -66,7 +67,7 @@ class ProjectStore:
     Row r of `changes` is the r-th change, and the fact `revision` is their number, so
     that a lost row is noticed. SQLite takes damage at the end of its log for a write
     that did not finish. So a third file, the mark, states the last change that was
-    acknowledged.
+    acknowledged, and in a second line how often facts were set.
     """
 
     def __init__(self, folder: Path):
@@ -87,7 +88,7 @@ class ProjectStore:
             raise self._database.damaged(
                 f"the table of changes ({len(rows)} of {stated})"
             )
-        if (missing := self._acknowledged() - stated) > 0:
+        if (missing := self._acknowledged()[0] - stated) > 0:
             raise FileError(
                 f"{self.path} is damaged: {missing} acknowledged changes are missing at"
                 f" its end; restore a copy of the folder, or delete {self._mark} to"
@@ -111,20 +112,29 @@ class ProjectStore:
                 )
             self._database.insert("facts", "revision", str(after))
         self.revision = after
-        # in place and without fsync: after a power failure the number may be too low
+        self._acknowledge(after, self._acknowledged()[1])
+
+    def _acknowledge(self, revision: int, settings: int) -> None:
+        """Write the mark: the last change, and how often facts were set."""
+        lines = [
+            b"%020d %s\n" % (number, checksum(number).hex().encode())
+            for number in (revision, settings)
+        ]
+        # in place and without fsync: after a power failure a number may be too low
         with suppress(OSError):
             self._mark.touch(0o600)
             with open(self._mark, "r+b") as f:
-                f.write(b"%020d %s\n" % (after, checksum(after).hex().encode()))
+                f.write(b"".join(lines))
 
-    def _acknowledged(self) -> int:
-        """The number of the last acknowledged change; 0 if the mark is missing or
-        damaged.
-        """
-        with suppress(OSError, ValueError):
-            number, _, check = self._mark.read_text("ascii").strip().partition(" ")
-            return int(number) if checksum(int(number)).hex() == check else 0
-        return 0
+    def _acknowledged(self) -> tuple[int, int]:
+        """What the mark states; 0 where it is missing or damaged."""
+        try:
+            lines = self._mark.read_text("ascii").splitlines()
+        except (OSError, ValueError):
+            lines = []
+        numbers = [_marked(line) for line in lines[:2]]
+        revision, settings, *_ = [*numbers, 0, 0]
+        return revision, settings
 
     def file(self, digest: str) -> bytes:
         """The content of a picture or a model file."""
@@ -150,16 +160,34 @@ class ProjectStore:
         for row in rows:
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {row[0]!r}")
-        return {
-            "name": re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name),
-            **{str(k): str(v) for k, v, _ in rows},
-        }
+        facts = {str(name): str(value) for name, value, _ in rows}
+        settings = int(facts.pop(SETTINGS, 0))
+        if self._acknowledged()[1] > settings:
+            raise FileError(
+                f"{self.path} is damaged: its name or another setting is missing;"
+                f" restore a copy of the folder, or delete {self._mark} to continue"
+                " with the earlier one."
+            )
+        name = re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name)
+        return {"name": name, **facts}
 
     def set_facts(self, facts: Mapping[str, str]) -> None:
         """Store facts about the project."""
         with self._database.transaction():
-            for name, value in facts.items():
+            rows = self._database.execute(
+                "SELECT value FROM facts WHERE name = ?", SETTINGS
+            )
+            settings = int(rows[0][0]) + 1 if rows else 1
+            for name, value in {**facts, SETTINGS: str(settings)}.items():
                 self._database.insert("facts", name, value)
+        self._acknowledge(self._acknowledged()[0], settings)
+
+
+def _marked(line: str) -> int:
+    """The number in a line of the mark; 0 if it is damaged."""
+    number, _, check = line.strip().partition(" ")
+    is_intact_line = number.isdecimal() and checksum(int(number)).hex() == check
+    return int(number) if is_intact_line else 0
 
 
 class ProjectCache(dict[str, Array]):

@@ -349,3 +349,71 @@ def test_pictures_that_an_earlier_version_stored_without_a_suffix(client, projec
     exported = client.ask("GET", "/api/export/pictures.zip")[2]
     with zipfile.ZipFile(io.BytesIO(exported)) as archive:
         assert [name.endswith(".png") for name in archive.namelist()] == [True]
+
+
+def test_a_flipped_bit_loses_no_name_or_backbone_silently(tmp_path):
+    (tmp_path / "live").mkdir()
+    store = opened(tmp_path / "live")
+    store.commit(ENTRIES[:3], {})
+    store.set_facts({"name": "first", "backbone": "raw"})
+    store.set_facts({"name": "second", "backbone": "tinynet"})
+    shutil.copytree(tmp_path / "live", tmp_path / "killed")
+    store.close()
+    expected = {"name": "second", "backbone": "tinynet"}
+    noticed = 0
+    for seed in range(FLIPS):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        shutil.copytree(tmp_path / "killed", tmp_path / "copy")
+        flipped(tmp_path / "copy" / f"{PROJECT}-wal", seed)
+        try:
+            damaged = ProjectStore(tmp_path / "copy")
+        except FileError:
+            noticed += 1
+            continue
+        try:
+            facts = damaged.facts()
+            assert {name: facts[name] for name in expected} == expected
+            damaged.entries()
+        except FileError:
+            noticed += 1
+        finally:
+            damaged.close()
+    assert noticed > FLIPS / 10
+
+
+def test_a_lost_fact_is_named_with_the_remedy(tmp_path):
+    (tmp_path / "live").mkdir()
+    store = opened(tmp_path / "live")
+    store.commit(ENTRIES[:3], {})
+    store.set_facts({"name": "first"})
+    log = tmp_path / "live" / f"{PROJECT}-wal"
+    before = log.stat().st_size
+    store.set_facts({"name": "second"})
+    shutil.copytree(tmp_path / "live", tmp_path / "killed")
+    store.close()
+    os.truncate(tmp_path / "killed" / f"{PROJECT}-wal", before)
+    damaged = ProjectStore(tmp_path / "killed")
+    with pytest.raises(FileError, match="its name or another setting is missing"):
+        damaged.facts()
+    (tmp_path / "killed" / MARK).unlink()
+    assert damaged.facts()["name"] == "first"
+    # later changes and settings are marked again
+    assert len(damaged.entries()) == 3
+    damaged.set_facts({"name": "third"})
+    damaged.commit(ENTRIES[3:4], {})
+    assert damaged.facts()["name"] == "third"
+    damaged.close()
+    again = opened(tmp_path / "killed")
+    assert (again.revision, again.facts()["name"]) == (4, "third")
+    again.close()
+
+
+def test_a_mark_of_an_earlier_version_counts_for_changes_only(tmp_path):
+    (tmp_path / "live").mkdir()
+    store = opened(tmp_path / "live")
+    store.commit(ENTRIES[:3], {})
+    store.set_facts({"name": "a"})
+    mark = tmp_path / "live" / MARK
+    mark.write_bytes(mark.read_bytes().split(b"\n")[0] + b"\n")
+    assert store.facts()["name"] == "a"
+    store.close()
