@@ -1,6 +1,7 @@
 """`Imprinter`: fit, add, forget, save and load."""
 
 import os
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
 from imprint.head import Decider, Head
 from imprint.head.merging import Merged, default_names
+from imprint.imprinter import hub
 from imprint.imprinter.embedder import (
     NO_BACKBONE,
     BackboneEmbedder,
@@ -381,6 +383,80 @@ class Imprinter(Predictor):
                 path, spec, fingerprint, named=backbone is not None
             )
         return self._restore(state)
+
+    def push_to_hub(
+        self,
+        repo: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        message: str = "A model of imprint",
+        endpoint: str | None = None,
+    ) -> str:
+        """Write the model and its card to a repository of the Hugging Face hub.
+
+        The model file holds rows of the training data; `imprint share` writes one
+        without them.
+
+        Parameters
+        ----------
+        repo : str
+            `owner/name`; created if it does not exist.
+        private : bool, optional
+            Whether a new repository is private. [default: as the owner's settings say]
+        token : str, optional
+            [default: that of `hf auth login`]
+        message : str
+            That of the commit.
+        endpoint : str, optional
+            The address of another hub.
+
+        Returns
+        -------
+        str
+            The address of the repository.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / hub.MODEL_FILE
+            self.save(path)
+            content = path.read_bytes()
+        card = self.card().markdown(hub.MODEL_FILE)
+        files = {hub.MODEL_FILE: content, hub.CARD_FILE: card.encode()}
+        options = {"private": private, "token": token, "endpoint": endpoint}
+        return hub.upload(files, repo, "push_to_hub", message, **options)
+
+    @classmethod
+    def from_hub(
+        cls,
+        repo: str,
+        *,
+        file: str = hub.MODEL_FILE,
+        revision: str | None = None,
+        token: str | None = None,
+        endpoint: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Read a model from a repository of the Hugging Face hub.
+
+        The file holds no code. A model whose backbone has to be downloaded is loaded
+        only if you name the backbone.
+
+        Parameters
+        ----------
+        repo : str
+            `owner/name`.
+        file : str
+            The name of the model file in the repository.
+        revision : str, optional
+            A branch, a tag or a commit. [default: the newest commit]
+        token, endpoint : str, optional
+            As in `push_to_hub`.
+        **options
+            Those of `load`, such as `backbone`.
+        """
+        client = {"token": token, "endpoint": endpoint}
+        path = hub.download(repo, file, revision, "from_hub", **client)
+        return cls.load(path, **options)
 
     @classmethod
     def of_head(
