@@ -2,6 +2,7 @@
 
 The images are handwritten digits that scikit-learn brings along (UCI Machine Learning
 Repository, doi 10.24432/C50P49, CC BY 4.0). The texts are invented messages to a shop.
+The series are computed: accelerations of a wrist.
 """
 
 import csv
@@ -29,6 +30,19 @@ NEW_DIGIT = (3, 100)  # the label and the position of the image without a label
 # The digits have 8 x 8 pixels; enlarged, a person can recognise them in a folder.
 SIDE = 64
 MAX_GREY = 16  # the digits have 17 levels
+# Movements of a wrist: frequency in 1/s, strength of each axis in units of gravity, and
+# strength of the second harmonic, all invented.
+MOVEMENTS = {
+    "rest": (0.3, (0.02, 0.02, 0.02), 0.0),
+    "walk": (1.8, (0.25, 0.15, 0.35), 0.4),
+    "run": (2.7, (0.8, 0.5, 1.1), 0.3),
+    "wave": (2.2, (0.7, 0.2, 0.1), 0.1),
+}
+LATER_MOVEMENT = "wave"  # not in train and test; to add to a fitted model
+TRAIN_SERIES, TEST_SERIES, LATER_SERIES = 20, 10, 8  # windows of each class
+SAMPLE_RATE, WINDOW_SAMPLES = 50, 128  # per second; in one window
+# what the recording holds one after another, in seconds
+RECORDING = (("rest", 10), ("walk", 20), ("run", 15), ("rest", 8))
 NEW_MESSAGES = (
     "My order is still not here",
     "The lamp is gorgeous",
@@ -56,6 +70,9 @@ def kinds() -> dict[str, SampleKind]:
             _digits,
         ),
         SampleKind("messages", "text", "invented messages to a shop", _messages),
+        SampleKind(
+            "series", "series", "invented signals of a sensor on the wrist", _series
+        ),
     )
     return {kind.name: kind for kind in listed}
 
@@ -171,6 +188,52 @@ def _messages() -> dict[str, bytes]:
     new = [{"text": text} for text in NEW_MESSAGES]
     contents = {f"{part}.csv": table for part, table in tables.items()}
     return {**contents, "new.csv": _table(("text",), new)}
+
+
+def _series() -> dict[str, bytes]:
+    """Windows of three axes, one folder per class, and a recording of several
+    movements.
+    """
+    # the legacy generator, whose numbers never change
+    rng = np.random.RandomState(0)
+    contents: dict[str, bytes] = {}
+
+    def add_class(part: str, label: str, number: int) -> None:
+        for i in range(number):
+            window = _movement(label, WINDOW_SAMPLES, rng)
+            contents[f"{part}/{label}/{i:02}.csv"] = _samples(window)
+
+    for label in MOVEMENTS:
+        if label != LATER_MOVEMENT:
+            add_class("train", label, TRAIN_SERIES)
+            add_class("test", label, TEST_SERIES)
+    add_class("more", LATER_MOVEMENT, LATER_SERIES)
+    contents["new.csv"] = _samples(_movement("walk", WINDOW_SAMPLES, rng))
+    parts = [
+        _movement(label, seconds * SAMPLE_RATE, rng) for label, seconds in RECORDING
+    ]
+    contents["recording.csv"] = _samples(np.concatenate(parts))
+    return contents
+
+
+def _movement(label: str, samples: int, rng: np.random.RandomState) -> np.ndarray:
+    """Accelerations of three axes: gravity, a movement and noise.  # (samples, 3)"""
+    frequency, strengths, harmonic = MOVEMENTS[label]
+    # persons and arms differ
+    pace = frequency * rng.normal(1, 0.08)
+    vigour = np.exp(rng.normal(0, 0.25))
+    gravity = np.array([0.2, 0.1, 0.95]) + rng.normal(0, 0.1, 3)
+    phases = rng.uniform(0, 2 * np.pi, 3)
+    angles = 2 * np.pi * pace * np.arange(samples)[:, None] / SAMPLE_RATE + phases
+    waves = np.sin(angles) + harmonic * np.sin(2 * angles)
+    noise = rng.normal(0, 0.05, (samples, 3))
+    return np.asarray(gravity + vigour * np.array(strengths) * waves + noise)
+
+
+def _samples(window: np.ndarray) -> bytes:
+    """A series as a CSV file with one column per axis."""
+    lines = [",".join(f"{value:.3f}" for value in row) for row in window.tolist()]
+    return "\n".join(["x,y,z", *lines, ""]).encode()
 
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, str]]) -> bytes:

@@ -84,6 +84,7 @@ def export_whole(model: Imprinter, folder: str | os.PathLike[str]) -> Whole:
     True
     """
     import_extra("onnx", "export", "export_whole")
+    _check_modality(model)
     target = Path(folder)
     check_folder(target)
     network = model.backbone if model.embedder.kind.needs_backbone else None
@@ -92,6 +93,16 @@ def export_whole(model: Imprinter, folder: str | os.PathLike[str]) -> Whole:
     texts = _programs(model.modality) | _texts(model, content, network)
     _write(target, content, network, texts)
     return Whole(target, model.modality, content)
+
+
+def _check_modality(model: Imprinter) -> None:
+    """Refuse a model of inputs that no program of an export prepares."""
+    program = files("imprint.export.programs") / f"prepare_{model.modality}.py"
+    if not program.is_file():
+        raise ParameterError(
+            f"export --whole: no program prepares {model.embedder.kind.plural} without"
+            " imprint; --to numpy writes the head, which takes embeddings."
+        )
 
 
 def _texts(

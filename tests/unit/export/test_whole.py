@@ -250,3 +250,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     ):
         assert main(["export", "m.imprint", *options]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_a_model_of_series_is_refused(tmp_path):
+    series = np.random.default_rng(0).normal(size=(6, 1, 30))
+    model = Imprinter(cache=False).fit(series, ["a", "b"] * 3)
+    with pytest.raises(ParameterError, match="no program prepares series"):
+        export_whole(model, tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()

@@ -1,7 +1,8 @@
 """Write a small labelled data set to try imprint with.
 
-KIND is photos or messages. DIR, a new or an empty folder, gets a train and a test part
-for `imprint fit` and `imprint evaluate`, and more of another class to add later.
+KIND is photos, messages or series. DIR, a new or an empty folder, gets a train and a
+test part for `imprint fit` and `imprint evaluate`, and more of another class to add
+later.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ def command(
     kind: str = Argument(
         ...,
         metavar="KIND",
-        help="What to write: photos or messages.",
+        help="What to write: photos, messages or series.",
         autocompletion=lambda: list(KINDS),
     ),
     folder: Path = Argument(
