@@ -318,7 +318,8 @@ class Imprinter(Predictor):
         """Take over the classes and training inputs of other models with equal
         settings: the model of one fit over all of them.
 
-        See `ImprintClassifier.merge`. `names`, one for each model, are used in errors.
+        See `ImprintClassifier.merge`. Class names that are examples count once in each
+        model. `names`, one for each model, are used in errors.
         """
         states = [self.state, *(other.state for other in others)]
         names = names or default_names(len(states))
