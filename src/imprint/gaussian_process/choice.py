@@ -55,7 +55,9 @@ def candidate_weights(count: int) -> list[tuple[float, ...]]:
     last layer.
 
     The first candidate counts as the default: it wins ties, and is used where no class
-    has two proxies.
+    has two proxies. Many blocks are of two sorts (places and spreads of a map, shallow
+    and deep layers), which a record lists one after the other: each half of them is
+    also tried without the other half.
     """
     rest = count - 1
     others = (1.0,) * rest
@@ -66,9 +68,12 @@ def candidate_weights(count: int) -> list[tuple[float, ...]]:
         (1.0, *(0.0,) * rest),
         (0.0, *others),
     ]
-    if count > 3:  # deep layers only
-        shallow = rest // 2
-        candidates.append((float(rest), *(0.0,) * shallow, *others[shallow:]))
+    half = rest // 2
+    if count > 3:
+        candidates.append((float(rest), *(0.0,) * half, *others[half:]))
+    if count > 4:
+        first_half = (*others[:half], *(0.0,) * (rest - half))
+        candidates += [(last, *first_half) for last in (float(half), 1.0, 0.0)]
     return list(dict.fromkeys(candidates))
 
 
