@@ -206,8 +206,11 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
         model, row, name, top=top, unknown=unknown, level=level, why="why" in query
     )
     shown = partial(view.inline_preview, project.modality, raw)
-    if model.head is not None:
-        project.drift.observe(model.head, predicted["known"], name, shown)
+    # The page asks with drift=0 about frames of a camera, about texts that are being
+    # typed, and again after an evaluation: nobody submitted these as new inputs.
+    if model.head is not None and query.get("drift") != "0":
+        digest = digest_of(raw)
+        project.drift.observe(model.head, predicted["known"], name, digest, shown)
     if "preview" in query:
         predicted["preview"] = shown()
     return [predicted]

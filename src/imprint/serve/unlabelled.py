@@ -26,6 +26,7 @@ GROWTH = 1.2  # distances are computed again when the pool has grown by this fac
 # p-value below which an input has a preview, to be shown if there is an alarm
 SUSPICIOUS_P_VALUE = 0.05
 MAX_SHOWN = 24
+MAX_OBSERVED = 100_000  # inputs that are remembered, to recognise them
 LOG = logging.getLogger("imprint.serve")
 
 
@@ -144,18 +145,26 @@ class ServedDrift:
     """Evidence that the inputs of a server look unlike its training data; any thread
     may use it.
 
-    The evidence refers to one calibration: it starts again when the model changes.
+    The evidence refers to one calibration: it starts again when the model changes. An
+    input that is asked about again is no further evidence.
     """
 
     def __init__(self) -> None:
         self._lock, self.monitor = Lock(), DriftMonitor(0)
         self._calibration: object = None
+        # digests of the inputs that were observed, the earliest first
+        self._observed: dict[str, None] = {}
 
     def observe(
-        self, head: Head, known: float, name: str, preview: Callable[[], str]
+        self,
+        head: Head,
+        known: float,
+        name: str,
+        digest: str,
+        preview: Callable[[], str],
     ) -> None:
-        """Add the p-value of one input to the evidence; `preview` is called only if the
-        input may be shown.
+        """Add the p-value of one input to the evidence, unless the input was observed
+        before; `preview` is called only if the input may be shown.
         """
         monitor = DriftMonitor.of(head)
         if monitor is None:
@@ -164,6 +173,12 @@ class ServedDrift:
         with self._lock:
             if head.calibration is not self._calibration:
                 self._calibration, self.monitor = head.calibration, monitor
+                self._observed.clear()
+            if digest in self._observed:
+                return
+            self._observed[digest] = None
+            if len(self._observed) > MAX_OBSERVED:
+                del self._observed[next(iter(self._observed))]
             alarm = self.monitor.observe(known, name, spoken_time(time.time()), shown)
         if alarm:
             LOG.warning("Drift: %s.", alarm)
@@ -172,6 +187,7 @@ class ServedDrift:
         """Discard the evidence; returns the state after that, as JSON."""
         with self._lock:
             self.monitor = DriftMonitor(self.monitor.reference)
+            self._observed.clear()
         return self.as_json()
 
     def as_json(self) -> dict[str, Any]:

@@ -32,8 +32,8 @@ export const sample = async () => {
 };
 export const add = (content, label, name, group = "", signal = undefined, heldOut = false) =>
   ask(`/api/items?${query({ label, name, group, held_out: heldOut ? 1 : "" })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
-export const predict = (content, name, top) =>
-  ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
+export const predict = (content, name, top, submitted) =>
+  ask(`/api/predict?${query({ name, top, why: 1, preview: 1, drift: submitted ? "" : 0 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
     .then(([answer]) => answer);
 
 /** The pool of this page: the server may have inputs of other pages, whose files are not here. */

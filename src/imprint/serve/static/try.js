@@ -9,7 +9,7 @@ import * as server from "./server.js";
 import { noun, refresh, shape, store } from "./store.js";
 
 const SHOWN = 5;
-let tried = null; // {content, name, answer}
+let tried = null; // {content, name, answer, submitted}: whether a person submitted it and it was not asked about yet
 let live = null; // {video, on}
 let revision = -1;
 
@@ -51,7 +51,7 @@ function textInput() {
 /** Ask about one picture or text. */
 export async function tryOne(content, name) {
   dispatchEvent(new CustomEvent("imprint:show", { detail: "try" }));
-  tried = { content, name, answer: null };
+  tried = { content, name, answer: null, submitted: typeof content !== "string" };
   await again();
 }
 
@@ -59,7 +59,9 @@ async function again(quietly = false) {
   const asked = tried;
   if (!store.classes.some((one) => one.items.length || one.opened)) { draw("Add examples of a class first."); return; }
   try {
-    const answer = await server.predict(asked.content, asked.name, 1000);
+    const submitted = asked.submitted === true;
+    asked.submitted = false;
+    const answer = await server.predict(asked.content, asked.name, 1000, submitted);
     if (asked !== tried) return;
     asked.answer = answer;
     draw();
