@@ -403,7 +403,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         """The conformal p-value that each row belongs to one of the classes, in (0, 1];
         needs `calibrate=True`.
 
-        Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all
+        Refusing rows below 0.05 refuses about 5 % of the rows that do belong (measured:
+        3.9 to 5.8 % of rows like the training rows, up to 7.5 % of others), over all
         classes together.
         """
         warn_of_small_samples(

@@ -83,6 +83,12 @@ class Estimates:
             (self.below[index] + self.heaviest) / (self.below[-1] + self.heaviest)
         )
 
+    def missing_rows(self, level: float) -> int:
+        """How many more rows are needed, at least, before any p-value can be below a
+        level; 0 if there are enough.
+        """
+        return missing_rows(float(self.below[-1]), self.heaviest, level)
+
     def graph_p_values(self, g: Any, S: str, doubt: str | None) -> str:
         """The p-values of the scores `S` and doubts as nodes of an ONNX graph `g`, in
         float64.  # (q,)
@@ -234,7 +240,7 @@ def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     smallest = min(sizes, key=sizes.__getitem__)
     single = [label for label, size in sizes.items() if size == 1]
-    sentences = [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
+    sentences = [p_value_caveat(folds, inputs)]
     if len(sizes) == 1:
         sentences.append(
             "With one class the accuracy cannot be estimated: add a second class."
@@ -256,31 +262,72 @@ def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def p_value_caveat(
-    folds: "CrossValidation",
-    level: float,
-    inputs: str = "rows",
-    remedy: str = "refuse below",
-) -> str | None:
-    """One sentence if no p-value of `known` can be below a level; `remedy` is how the
-    user sets the level.
+def missing_rows(total: float, heaviest: float, level: float) -> int:
+    """How many more rows are needed, at least, before any p-value can be below a level.
+
+    The smallest p-value is that of an input that looks less familiar than every
+    held-out row: heaviest / (total + heaviest).
+
+    Parameters
+    ----------
+    total : float
+        The total weight of the held-out rows.
+    heaviest : float
+        The largest weight of one of them, and at least 1.
+    level : float
+        No p-value is below 0, with any number of rows: then none are missing.
     """
-    rows = sum(
-        len(held.index)
+    if not 0 < level < 1 or heaviest / (total + heaviest) < level:
+        return 0
+    return int(heaviest * (1 / level - 1) - total) + 1
+
+
+def cannot_tell(
+    calibration: Estimates, level: float, inputs: str, remedy: str
+) -> str | None:
+    """One sentence if no p-value can be below a level; `remedy` is how the user sets
+    the level.
+    """
+    missing = calibration.missing_rows(level)
+    if not missing:
+        return None
+    smallest = calibration.heaviest / (calibration.below[-1] + calibration.heaviest)
+    return _cannot_tell(float(smallest), level, missing, inputs, remedy)
+
+
+def _cannot_tell(
+    smallest: float, level: float, missing: int, inputs: str, remedy: str
+) -> str:
+    sentence = (
+        f"known cannot tell yet what to refuse below {level:g}: needs"
+        f" {missing:,} more {inputs}"
+    )
+    if smallest == 1:
+        return f"{sentence}."
+    return (
+        f"{sentence} (the smallest p-value is {smallest:.2f}), or {remedy}"
+        f" {int(100 * smallest + 1) / 100:.2f}."
+    )
+
+
+def p_value_caveat(folds: "CrossValidation", inputs: str = "rows") -> str | None:
+    """One sentence if no p-value of `known` can be below the usual level.
+
+    It follows from the held rows, without models of folds.
+    """
+    assessed = [
+        held
         for held in folds.held.values()
         if len(held.digests) > 1 or len(folds.held) == 1
-    )
-    smallest = 1 / (rows + 1)
-    if smallest < level:
+    ]
+    total = sum(held.total for held in assessed)
+    heaviest = max((float(held.weight.max()) for held in assessed), default=1.0)
+    heaviest = max(1.0, heaviest)
+    missing = missing_rows(total, heaviest, SIGNIFICANCE_LEVEL)
+    if not missing:
         return None
-    if not rows:
-        rule = "with one per class, the p-values of known are 1 and nothing is refused"
-        return f"Too few {inputs}: {rule}; add {inputs}."
-    return (
-        f"With {'one of the' if rows == 1 else rows} {inputs} the smallest p-value of"
-        f" known is {smallest:.2f}, so nothing is refused below {level:g}: add"
-        f" {inputs}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
-    )
+    smallest = heaviest / (total + heaviest)
+    return _cannot_tell(smallest, SIGNIFICANCE_LEVEL, missing, inputs, "refuse below")
 
 
 def warn_of_small_samples(
@@ -293,9 +340,7 @@ def warn_of_small_samples(
     """
     if folds is not None and folds.has_rows:
         sentences = (
-            [p_value_caveat(folds, SIGNIFICANCE_LEVEL, inputs)]
-            if known_only
-            else caveats(folds, inputs)
+            [p_value_caveat(folds, inputs)] if known_only else caveats(folds, inputs)
         )
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)

@@ -13,6 +13,7 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.calibration import CrossValidation
+from imprint.calibration.estimates import SIGNIFICANCE_LEVEL
 from imprint.core.arrays import Array
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
@@ -283,6 +284,10 @@ def answer(
         head, rows, unknown=threshold, with_doubt=True, **options
     )
     predicted["calibrated"] = head.calibrated
+    if head.calibrated:
+        # the page says "cannot tell yet" where no p-value can be small
+        missing = head.calibration.missing_rows(SIGNIFICANCE_LEVEL)
+        predicted["missing_rows"] = missing
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = (
             JOINER.join(str(one["label"]) for one in predicted["labels"]) or NO_LABEL

@@ -186,13 +186,18 @@ def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(
 ):
     photos = paint(tmp_path / "photos", ["dark", "light"], 4)
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
-    caveat = imprint("predict", "m.imprint", photos, "--unknown", 0.05).err
-    assert "the smallest p-value of known is 0.11" in caveat
-    assert "or use --unknown 0.12." in caveat
-    assert (
-        "smallest p-value"
-        not in imprint("predict", "m.imprint", photos, "--unknown", 0.2).err
-    )
+    sentence = "known cannot tell yet what to refuse below 0.05: needs 12 more pictures"
+    for options in ((), ("--unknown", 0.05)):
+        done = imprint("predict", "m.imprint", photos, *options)
+        assert f"{sentence} (the smallest p-value is 0.11)" in done.err
+        assert "or use --unknown 0.12." in done.err
+        assert done.out.count("cannot tell yet") == 8
+    told = imprint("predict", "m.imprint", photos, "--unknown", 0.2)
+    assert "cannot tell yet" not in told.out + told.err
+    assert sentence in imprint("evaluate", "m.imprint", photos).err
+    watched = imprint("watch", "m.imprint", photos, "--once")
+    assert sentence in watched.err
+    assert watched.out.count("cannot tell yet") == 8
 
 
 def test_one_picture_on_standard_input(model, photos):

@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, Imprinter, recipe
 from imprint.calibration import calibration_error, out_of_fold
+from imprint.calibration.estimates import missing_rows
 from imprint.core.component import DEFAULT_METHOD
 from imprint.core.errors import SmallSampleWarning
 from imprint.method import Method
@@ -55,9 +56,9 @@ def test_too_few_rows_give_a_warning_with_advice():
     nine = np.flatnonzero(Y < 2)[:9]
     model = ImprintClassifier(calibrate=True)
     first, *_ = sentences(lambda: model.fit(X[nine], Y[nine]))
-    assert first.startswith("With 9 rows the smallest p-value of known is 0.10")
-    assert first.endswith(
-        "so nothing is refused below 0.05: add rows, or refuse below 0.11."
+    assert first == (
+        "known cannot tell yet what to refuse below 0.05: needs 11 more rows (the"
+        " smallest p-value is 0.10), or refuse below 0.11."
     )
     assert sentences(lambda: model.known(X[:1])) == [first]
     assert not sentences(lambda: ImprintClassifier().fit(X[nine], Y[nine]))
@@ -72,7 +73,8 @@ def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
     )
     model = Imprinter("raw")
     first, *_ = sentences(lambda: model.fit(pictures, ["a"] * 5 + ["b"] * 4))
-    assert first.startswith("With 9 pictures the smallest p-value of known is 0.10")
+    assert "cannot tell yet" in first
+    assert "needs 11 more pictures" in first
     assert sentences(lambda: model.known(pictures[:1])) == [first]
 
 
@@ -237,8 +239,35 @@ def test_further_rows_are_in_half_precision_and_survive_a_file(tmp_path):
 def test_with_one_row_per_class_nothing_is_rejected():
     with pytest.warns(
         SmallSampleWarning,
-        match="with one per class, the p-values of known are 1 and nothing is refused",
+        match="known cannot tell yet what to refuse below 0.05: needs 20 more rows",
     ):
         model = ImprintClassifier(calibrate=True).fit(X[:3], Y[:3])
-    with pytest.warns(SmallSampleWarning, match="nothing is refused; add rows"):
+    with pytest.warns(SmallSampleWarning, match="cannot tell yet"):
         assert model.known(X[3:6]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.2])
+def test_the_missing_rows_are_just_enough(level):
+    """With as many more rows as are missing, a p-value can be below the level."""
+    for total in range(60):
+        missing = missing_rows(total, 1.0, level)
+        assert (1 / (total + missing + 1) < level) == (level > 0)
+        if missing:
+            assert not 1 / (total + missing - 1 + 1) < level
+    assert missing_rows(0, 1.0, 0.0) == 0
+
+
+def test_a_calibration_counts_the_rows_that_it_misses():
+    rows = np.flatnonzero(Y < 2)[:16]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallSampleWarning)
+        few = ImprintClassifier(calibrate=True).fit(X[rows], Y[rows])
+        weighted = ImprintClassifier(calibrate=True)
+        weighted.fit(X[:40], Y[:40] % 2, sample_weight=np.repeat([5.0, 1.0], [1, 39]))
+    calibration = few.head_.calibration
+    assert calibration.missing_rows(0.05) == 4
+    assert calibration.missing_rows(0.06) == 0
+    far = few.known(1e3 * np.random.default_rng(0).normal(size=(5, X.shape[1])))
+    assert far.min() >= 1 / 17
+    # one row that counts five times is five rows that an input may look like
+    assert weighted.head_.calibration.missing_rows(0.05) == 5 * 19 - 44 + 1

@@ -344,3 +344,21 @@ def test_a_restarted_project_with_an_imported_model_answers_as_before(
     assert again.model().head.classes.tolist() == ["bottom", "top"]
     assert len(before) == 3
     again.close()
+
+
+def test_few_examples_cannot_tell_what_is_unknown(client, project):
+    """With 16 examples no p-value is below 0.05, however odd an input is."""
+    for i in range(8):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    project.evaluated().result()
+    odd = picture(1, kind="jpeg", shade=0, size=(4, 90))
+    (answer,) = client.json("POST", "/api/predict", odd)[1]
+    assert answer["known"] >= 1 / 17
+    assert answer["missing_rows"] == 4
+    for i in range(8, 10):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    project.evaluated().result()
+    (answer,) = client.json("POST", "/api/predict", odd)[1]
+    assert answer["missing_rows"] == 0

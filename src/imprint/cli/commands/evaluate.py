@@ -11,6 +11,7 @@ from pathlib import Path
 from typer import Option
 
 from imprint import datasets
+from imprint.calibration.estimates import SIGNIFICANCE_LEVEL, cannot_tell
 from imprint.cli import models, options, terminal
 from imprint.cli.terminal import percent
 from imprint.evaluation import Evaluation
@@ -68,6 +69,12 @@ def command(
     if page is not None:
         title = f"{file.name} on {Path(data).absolute().name}"
         models.write_page(page, evaluation_page(title, result, rows, model, training))
+    head = model.state.head
+    if head.calibrated:
+        plural = model.embedder.kind.plural
+        level = SIGNIFICANCE_LEVEL
+        remedy = "predict with --unknown"
+        terminal.note(cannot_tell(head.calibration, level, plural, remedy))
     return terminal.report_skipped(rows.skipped)
 
 

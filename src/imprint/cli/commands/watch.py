@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from typer import Argument, Option
 
 from imprint.active.drift import DriftMonitor, spoken_time
+from imprint.calibration.estimates import SIGNIFICANCE_LEVEL, cannot_tell
 from imprint.cli import options, recordings, terminal
 from imprint.cli.files import quoted
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
@@ -28,6 +29,7 @@ from imprint.modalities import of_file, read_file
 
 BATCH_SIZE = 64
 MAX_NAMED = 5
+CANNOT_TELL = "cannot tell yet"  # in place of p-values that cannot be small
 
 
 def command(
@@ -77,6 +79,10 @@ def command(
         raise ParameterError(
             f"watch: {file} is not calibrated; fit it without --no-calibrate."
         )
+    plural = model.embedder.kind.plural
+    remedy = "predict with --unknown"
+    calibration = model.state.head.calibration
+    terminal.note(cannot_tell(calibration, SIGNIFICANCE_LEVEL, plural, remedy))
     windows = cut.windows(model)
     if windows is not None:
         return recordings.watch_recording(
@@ -108,6 +114,8 @@ class _Watcher:
         self.monitor = monitor
         self.folder = folder
         self.json = json
+        missing = model.state.head.calibration.missing_rows(SIGNIFICANCE_LEVEL)
+        self.is_told = not missing  # whether p-values can be small
         self._unreadable: set[Path] = set()
         self._ignored: set[str] = set()  # suffixes that were reported
         # the state and the content of each file when it was last read
@@ -202,8 +210,9 @@ class _Watcher:
                 indent=None,
             )
         else:
+            shown = f"{known:.3f}" if self.is_told else CANNOT_TELL
             terminal.write(
-                f"{name}\t{answer['label']}\t{terminal.percent(answer['probability'])}\t{known:.3f}\n"
+                f"{name}\t{answer['label']}\t{terminal.percent(answer['probability'])}\t{shown}\n"
             )
         sys.stdout.flush()
         when = spoken_time(self._scan[Path(name)].modified / 1e9)

@@ -86,7 +86,7 @@ function draw(sentence = null) {
 }
 
 function verdict(answer) {
-  const { word, detail } = familiarity(answer.known, noun());
+  const { word, detail } = familiarity(answer.known, noun(), answer.missing_rows);
   const none = answer.label === null;
   return h("div", { class: none ? "verdict none" : "verdict" },
     h("p", { class: "winner", id: "winner" }, none ? answered(answer) : answer.label),
