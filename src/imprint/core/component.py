@@ -134,6 +134,15 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
         package, _, name = cls.__module__.rpartition(".")
         return name if package == cls.family else registered_name(cls, cls.family)
 
+    @property
+    def complete_text(self) -> str:
+        """The text with every parameter, details too: it means the same when a default
+        has changed.
+        """
+        shown = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)]
+        name = self.public_name() or type(self).__qualname__
+        return f"{name}({', '.join(shown)})"
+
     def __str__(self) -> str:
         values = {f: getattr(self, f.name) for f in fields(self)}
         shown = [

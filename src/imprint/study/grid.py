@@ -140,10 +140,14 @@ class Methods:
         return are_points | ~needs_points
 
     def encoded(self) -> list[bytes]:
-        """The texts of all methods, in UTF-8; a component is encoded once."""
+        """The complete texts of all methods, in UTF-8; a component is encoded once.
+
+        They are parts of the keys of experiments. A result must not be used again after
+        a default has changed, so every parameter is stated.
+        """
         columns = []
         for part, codes in zip(self.components, self.codes.T):
-            texts = [text.encode() for text in part]
+            texts = [one.complete_text.encode() for one in part.values()]
             columns.append(np.array(texts, dtype=object)[codes])
         return [b" / ".join(parts) for parts in zip(*columns)]
 

@@ -20,7 +20,7 @@ from imprint.study.study import Data, Source, Study
 from imprint.study.work_graph import build
 
 # part of every key; to be changed if the same text means another computation
-KEY_VERSION = "1"
+KEY_VERSION = "2"
 # Of a study, by default: a grid that was meant to be smaller is noticed before its plan
 # fills the memory. A matter of taste.
 MAX_EXPERIMENTS = 2_000_000

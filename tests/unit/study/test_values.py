@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from imprint.core.component import Component
+from imprint.aggregators.max import Max
+from imprint.core.component import Component, param
 from imprint.core.errors import FileError, ParameterError
 from imprint.generators.mean import Mean
 from imprint.method import Method
 from imprint.study import Grid, Held, Packs, Study, plan
+from imprint.study.grid import Methods
 from imprint.study.plan import estimate
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
@@ -290,11 +292,28 @@ def test_texts_of_methods_are_joined_from_those_of_components(monkeypatch):
     )
     assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
     assert len(formatted) <= 50 + 50 + 2 + 1 + 1 + 10
-    assert (
-        study.methods.encoded()[-1].decode()
-        == str(study.methods[-1])
-        == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+    assert str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+    assert study.methods.encoded()[-1].decode() == (
+        "l2() / random(k=50) / l2() / l2() / "
+        "nearest(m=50, metric='euclidean', weighting='distance')"
     )
+
+
+def test_a_changed_default_of_a_detail_changes_the_keys_of_experiments():
+    """Otherwise, results of the earlier default would be used again."""
+
+    def own(default):
+        @dataclass(frozen=True, kw_only=True)
+        class Own(Max):
+            detail: int = param(default, "a detail", detail=True)
+
+        return Own()
+
+    before, after = own(1), own(2)
+    assert str(before) == str(after)
+    texts = [Methods.product([[c]] * 5).encoded() for c in (before, after)]
+    assert texts[0] != texts[1]
+    assert b"detail=1" in texts[0][0]
 
 
 def test_a_component_with_the_name_of_another_is_refused():
