@@ -282,3 +282,34 @@ def test_exported_graphs_and_arrays_answer_like_the_model(rng, tmp_path):
     distances = np.square(q[:, None] - arrays["weight"]).sum(axis=2)
     by_hand = np.exp(-rate * distances) @ arrays["coefficients"]
     np.testing.assert_allclose(by_hand, clf.head_.scores(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("aggregator", ["max", "nearest(m=3)"])
+def test_max_and_nearest_take_fixed_weights(rng, aggregator):
+    X, y = noisy_block_task(rng)
+    name = aggregator.partition("(")[0]
+    inner = aggregator.removeprefix(name).strip("()")
+    settings = ", ".join(part for part in (inner, "weights=(0, 1)") if part)
+    weighted = ImprintClassifier(
+        generator="all", aggregator=f"{name}({settings})", blocks=(20, 6)
+    ).fit(X, y)
+    alone = ImprintClassifier(generator="all", aggregator=aggregator)
+    alone.fit(X[:, 20:], y)
+    Q, _ = noisy_block_task(np.random.default_rng(3))
+    assert weighted.predict(Q).tolist() == alone.predict(Q[:, 20:]).tolist()
+    equal = f"{name}({settings.replace('(0, 1)', '(2, 2)')})"
+    same = ImprintClassifier(generator="all", aggregator=equal, blocks=(20, 6))
+    plain = ImprintClassifier(generator="all", aggregator=aggregator, blocks=(20, 6))
+    expected = plain.fit(X, y).decision_function(Q)
+    np.testing.assert_allclose(same.fit(X, y).decision_function(Q), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("aggregator", ["max", "nearest"])
+def test_fixed_weights_that_do_not_fit_are_refused(proxies, aggregator):
+    X, y = proxies.weights, proxies.labels
+    short = ImprintClassifier(aggregator=f"{aggregator}(weights=(1, 2))", blocks=WIDTHS)
+    with pytest.raises(ParameterError, match="2 weights, and the embeddings have 3"):
+        short.set_params(generator="all").fit(X, y)
+    auto = ImprintClassifier(aggregator=f"{aggregator}(weights='auto')", blocks=WIDTHS)
+    with pytest.raises(ParameterError, match="'equal' or numbers >= 0"):
+        auto.fit(X, y)

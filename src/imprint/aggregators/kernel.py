@@ -7,6 +7,7 @@ import numpy as np
 
 from imprint.aggregators._base import Aggregator, Change, Facts
 from imprint.core.arrays import Array, Proxies, State, cast_like, like, on_gpu, to_numpy
+from imprint.core.blocks import read_weights
 from imprint.core.component import param
 from imprint.core.errors import ParameterError, require
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
@@ -16,7 +17,6 @@ from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.metric import (
     Metric,
     read_shrinkage,
-    read_weights,
     scatter,
 )
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
@@ -92,6 +92,10 @@ class SolvedKernel(NamedTuple):
         return X if self.metric is None else self.metric.apply(X)
 
 
+def _read_weights(value: Any) -> str | tuple[float, ...] | None:
+    return None if value == "equal" else read_weights(value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kernel(Aggregator):
     """Kernel ridge regression on the proxies, the posterior mean of a Gaussian process.
@@ -145,7 +149,7 @@ class Kernel(Aggregator):
     weights: str | tuple[float, ...] = param(
         "auto",
         "weights of the blocks of an embedding, or 'auto' to choose them",
-        read=read_weights,
+        read=_read_weights,
         rule="'auto' or numbers >= 0, one for each block",
         detail=True,
     )

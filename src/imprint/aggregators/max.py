@@ -4,6 +4,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
+from imprint.aggregators._weights import fixed_weights, weighted_proxies
 from imprint.core.arrays import (
     Array,
     DeviceCopies,
@@ -42,6 +43,7 @@ class Max(Aggregator):
     temperature: float = param(
         0.01, "divides the scores before the softmax", gt=0, detail=True
     )
+    weights: str | tuple[float, ...] = fixed_weights()
     measure = "similarity"
     layout: ClassVar[Layout] = {
         "length": Entry("1", minimum=0),
@@ -64,7 +66,12 @@ class Max(Aggregator):
             )
         return {"length": np.array([total]), "rows": mass.sum(keepdims=True)}
 
+    def _weighted(self, proxies: Proxies) -> Proxies:
+        """The proxies with the weights of the blocks: they multiply inner products."""
+        return weighted_proxies(self, self.weights, proxies, power=1.0)
+
     def prepare(self, proxies: Proxies, sums: State) -> SortedProxies:
+        proxies = self._weighted(proxies)
         longest = np.sqrt(squared_norms(proxies.weights).max())
         scale = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
         if not np.isfinite(scale):
@@ -90,15 +97,16 @@ class Max(Aggregator):
     def evidence(
         self, q: Array, proxies: Proxies, prepared: SortedProxies, winner: int
     ) -> Array:
-        return np.asarray(proxies.weights @ q)
+        return np.asarray(self._weighted(proxies).weights @ q)
 
     def facts(self, proxies: Proxies, prepared: SortedProxies) -> Facts:
-        return facts_of_maxima(self.temperature * prepared.scale)
+        facts = facts_of_maxima(self.temperature * prepared.scale)
+        return facts._replace(tensors={"weights": self._weighted(proxies).weights})
 
     def graph(
         self, g: Any, x: str, proxies: Proxies, prepared: SortedProxies
     ) -> tuple[str, str]:
-        S = graph_of_maxima(g, x, proxies)
+        S = graph_of_maxima(g, x, self._weighted(proxies))
         scaled = g.add(
             "Div",
             S,

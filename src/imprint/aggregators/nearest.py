@@ -4,6 +4,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
+from imprint.aggregators._weights import (
+    fixed_weights,
+    weighted_columns,
+    weighted_proxies,
+)
 from imprint.core.arrays import (
     Array,
     DeviceCopies,
@@ -29,6 +34,7 @@ class VotingProxies(NamedTuple):
     labels: Array  # (p,)
     n_classes: int
     radius: float  # the mean distance of the proxies from their mean
+    blocks: tuple[int, ...]  # of the embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +51,10 @@ class Nearest(Aggregator):
     weighting: str = param(
         "distance", "weight of a vote", choices=("distance", "uniform"), detail=True
     )
+    weights: str | tuple[float, ...] = fixed_weights()
 
     def prepare(self, proxies: Proxies, sums: State) -> VotingProxies:
+        proxies = self._weighted(proxies)
         if self.m > len(proxies.labels):
             raise TooFewProxiesError(
                 f"{self}: m must not exceed the {len(proxies.labels)} proxies."
@@ -58,12 +66,26 @@ class Nearest(Aggregator):
             ].mean()
         )
         return VotingProxies(
-            DeviceCopies(proxies.weights), proxies.labels, proxies.n_classes, radius
+            DeviceCopies(proxies.weights),
+            proxies.labels,
+            proxies.n_classes,
+            radius,
+            proxies.blocks,
         )
+
+    def _weighted(self, proxies: Proxies) -> Proxies:
+        """The proxies with weighted blocks: squared distances have these weights."""
+        return weighted_proxies(self, self.weights, proxies, power=0.5)
+
+    def _weighted_queries(self, Q: Any, prepared: VotingProxies) -> Any:
+        return weighted_columns(self, self.weights, Q, prepared.blocks, power=0.5)
 
     def scores(self, Q: Any, prepared: VotingProxies) -> Any:
         distances, indices = nearest(
-            Q, prepared.copies.on_device_of(Q), self.m, self.metric
+            self._weighted_queries(Q, prepared),
+            prepared.copies.on_device_of(Q),
+            self.m,
+            self.metric,
         )
         labels, C = (
             rows_at(like(prepared.labels, indices), indices.T),
@@ -87,26 +109,33 @@ class Nearest(Aggregator):
         """d / (d + r), with the mean distance d of the voting proxies and the mean
         distance r of all to their mean.
         """
-        mean = nearest(Q, prepared.copies.on_device_of(Q), self.m, self.metric)[0].mean(
-            axis=1
-        )
+        placed = self._weighted_queries(Q, prepared)
+        mean = nearest(placed, prepared.copies.on_device_of(Q), self.m, self.metric)[
+            0
+        ].mean(axis=1)
         return cast_like(mean / (mean + max(prepared.radius, MIN_RADIUS)), Q)
 
     def evidence(
         self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int
     ) -> Array:
+        proxies = self._weighted(proxies)
         distances, order = nearest(
-            q[None, :], proxies.weights, len(proxies.weights), self.metric
+            self._weighted_queries(q[None, :], prepared),
+            proxies.weights,
+            len(proxies.weights),
+            self.metric,
         )
         return np.asarray(distances[0, np.argsort(order[0])], dtype=np.float64)
 
-    def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts:
+    def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts | None:
         by_distance = self.weighting == "distance"
         vote = (
             "the inverse of its distance"
             if by_distance
             else "one, and of equal counts the nearest proxy decides"
         )
+        if not isinstance(self.weights, str):
+            return None
         return Facts(
             f"The {self.m} proxies nearest by {self.metric} distance vote for their"
             f" classes: {vote}."
@@ -115,7 +144,7 @@ class Nearest(Aggregator):
     def graph(
         self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies
     ) -> tuple[str, str] | None:
-        if self.metric == "manhattan":
+        if self.metric == "manhattan" or not isinstance(self.weights, str):
             return None
         dtype = proxies.weights.dtype
         distances, index = self._graph_neighbours(g, x, proxies.weights)
@@ -160,6 +189,8 @@ class Nearest(Aggregator):
     def graph_doubt(
         self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies
     ) -> str | None:
+        if not isinstance(self.weights, str):
+            return None
         mean = g.reduce(
             "ReduceMean", self._graph_neighbours(g, x, proxies.weights)[0], 1
         )

@@ -5,7 +5,10 @@ or networks.
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, zip_longest
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
 
 from imprint.core.errors import ParameterError
 
@@ -102,3 +105,44 @@ def column_slices(widths: Sequence[int]) -> list[slice]:
     """
     ends = list(accumulate(widths))
     return [slice(end - width, end) for width, end in zip(widths, ends)]
+
+
+def read_weights(value: Any) -> str | tuple[float, ...] | None:
+    """Weights of blocks, or "auto" or "equal", as a legal parameter; None for anything
+    else.
+    """
+    if isinstance(value, str):
+        return value if value in ("auto", "equal") else None
+    if not isinstance(value, tuple | list):
+        return None
+    weights = tuple(as_number(weight) for weight in value)
+    return weights if any(weights) and min(weights) >= 0 else None
+
+
+def as_number(value: Any) -> float:
+    """A finite number; -1 for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        return -1.0
+    try:
+        number = float(value)
+    except OverflowError:  # of a very large integer
+        return -1.0
+    return number if np.isfinite(number) else -1.0
+
+
+def column_factors(
+    call: str, weights: tuple[float, ...], widths: Sequence[int], columns: int
+) -> NDArray[np.float64]:
+    """The weight of each column: that of its block, over the mean weight.  # (columns,)
+
+    Raises `ParameterError` unless there is one weight for each block; an embedding
+    without blocks is one.
+    """
+    widths = widths or (columns,)
+    if len(weights) != len(widths):
+        raise ParameterError(
+            f"{call}: it has {len(weights)} weights, and the embeddings have"
+            f" {len(widths)} block{'s' * (len(widths) > 1)}."
+        )
+    mean = sum(weights) / len(weights)
+    return np.repeat([weight / mean for weight in weights], widths)

@@ -9,12 +9,12 @@ one linear map of rows, so that everything behind it computes plain distances.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.arrays import Array, Proxies, cast_like, like, to_numpy
-from imprint.core.blocks import column_slices
+from imprint.core.blocks import as_number, column_slices
 
 # eigenvalues of S relative to the largest; smaller ones are rounding error of float32
 # rows, and counting them would add directions of noise
@@ -71,33 +71,12 @@ class Metric:
         return str(g.add("Sub", scaled, away))
 
 
-def read_weights(value: Any) -> str | tuple[float, ...] | None:
-    """Weights of blocks as a legal parameter; None for anything else."""
-    if isinstance(value, str):
-        return "auto" if value == "auto" else None
-    if not isinstance(value, tuple | list):
-        return None
-    weights = tuple(_as_number(weight) for weight in value)
-    return weights if any(weights) and min(weights) >= 0 else None
-
-
 def read_shrinkage(value: Any) -> str | float | None:
     """A shrinkage as a legal parameter; None for anything else."""
     if isinstance(value, str):
         return value if value in ("auto", "none") else None
-    number = _as_number(value)
+    number = as_number(value)
     return number if number > 0 else None
-
-
-def _as_number(value: Any) -> float:
-    """A finite number; -1 for anything that is none."""
-    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        return -1.0
-    try:
-        number = float(value)
-    except OverflowError:  # of a very large integer
-        return -1.0
-    return number if np.isfinite(number) else -1.0
 
 
 class Scatter(NamedTuple):
