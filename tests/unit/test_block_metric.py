@@ -117,7 +117,7 @@ def test_scores_of_a_fold_are_those_in_the_metric_of_the_other_rows(proxies):
     plain, in_metric = choice._scores_of_fold(
         products, sample, rest, held_out, 0.2, [0.3]
     )
-    identity = metric.Metric((1.0,), np.ones(12), np.empty((0, 12)), np.empty(0))
+    identity = metric.share_blocks((12,), (1.0,))
     shrunk = metric.shrink_within_classes(
         identity, sample.rows[rest], sample.labels[rest], 0.3
     )

@@ -12,12 +12,18 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError, require
 from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
-from imprint.gaussian_process.choice import SHRINKAGES, choose_metric
+from imprint.gaussian_process.choice import (
+    SHRINKAGES,
+    choose_metric,
+    sample_proxies,
+)
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.metric import (
     Metric,
     read_shrinkage,
     scatter,
+    share_blocks,
+    with_directions,
 )
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import (
@@ -172,8 +178,7 @@ class Kernel(Aggregator):
         "scale",
         "class_weights",
         "block_weights",
-        "column_scales",
-        "directions",
+        "mixing",
         "removed",
     )
     layout: ClassVar[Layout] = {
@@ -282,17 +287,15 @@ class Kernel(Aggregator):
             "class_weights": prepared.class_weights,
         }
         if metric is not None:
-            dtype = to_numpy(system.weights[:0]).dtype
             arrays |= {
                 "block_weights": np.array(metric.weights),
-                "column_scales": metric.scales,
-                "directions": metric.directions.astype(dtype),
-                "removed": metric.removed.astype(dtype),
+                "mixing": metric.mixing,
+                "removed": metric.removed,
             }
         return arrays
 
     def restored(self, proxies: Proxies, stored: State, outputs: int) -> SolvedKernel:
-        count, width = proxies.weights.shape
+        count = len(proxies.labels)
         shapes = {
             "coefficients": (count, outputs),
             "noise": (count,),
@@ -300,30 +303,32 @@ class Kernel(Aggregator):
             "class_weights": (outputs,),
         }
         if proxies.blocks:
-            directions = len(stored["directions"])
+            sample = sample_proxies(proxies, self.noise)
+            directions = len(stored["removed"])
             shapes |= {
                 "block_weights": (len(proxies.blocks),),
-                "column_scales": (width,),
-                "directions": (directions, width),
+                "mixing": (directions, len(sample.rows) if directions else 0),
                 "removed": (directions,),
             }
         require(stored.keys() == shapes.keys())
         for name, shape in shapes.items():
             array = stored[name]
-            in_their_type = name in ("directions", "removed")
-            dtype = proxies.weights.dtype if in_their_type else np.dtype(np.float64)
-            require(array.shape == shape and array.dtype == dtype)
+            require(array.shape == shape and array.dtype == np.float64)
             require(np.isfinite(array).all())
         for name in ("noise", "scale", "class_weights"):
             require((stored[name] > 0).all())
         metric = None
         if proxies.blocks:
-            metric = Metric(
-                tuple(stored["block_weights"].tolist()),
-                stored["column_scales"],
-                stored["directions"],
-                stored["removed"],
-            )
+            block_weights = stored["block_weights"]
+            require((block_weights >= 0).all() and block_weights.any())
+            with one_blas_thread():
+                metric = with_directions(
+                    share_blocks(proxies.blocks, block_weights.tolist()),
+                    sample.rows,
+                    sample.labels,
+                    stored["mixing"],
+                    stored["removed"],
+                )
         s = float(stored["scale"][0])
         solved = SolvedKernel(None, s, stored["class_weights"], metric)
         system = restore(

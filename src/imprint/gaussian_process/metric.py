@@ -36,12 +36,16 @@ class Metric:
         Orthonormal directions of the weighted rows that vary within classes.
     removed : array (r,)
         The share of each direction that is taken away, 0 to 1.
+    mixing : array (r, n)
+        The directions as combinations of the n rows that made the metric, relative to
+        the means of their classes: a file holds these, because n is smaller than d.
     """
 
     weights: tuple[float, ...]
     scales: Array
     directions: Array
     removed: Array
+    mixing: Array
 
     def apply(self, X: Any) -> Any:
         """Rows in the metric, as NumPy array or tensor of the type of X.  # (n, d)"""
@@ -88,13 +92,19 @@ class Scatter(NamedTuple):
 
 def weigh_blocks(widths: Sequence[int], weights: Sequence[float]) -> Metric:
     """The metric of block weights alone."""
+    total = sum(weights)
+    return share_blocks(widths, [weight / total for weight in weights])
+
+
+def share_blocks(widths: Sequence[int], shares: Sequence[float]) -> Metric:
+    """The metric of block weights that sum to one."""
     width = sum(widths)
     scales = np.empty(width)
-    total = sum(weights)
-    for columns, weight in zip(column_slices(widths), weights):
-        scales[columns] = np.sqrt(weight / total)
-    shares = tuple(float(weight / total) for weight in weights)
-    return Metric(shares, scales, np.empty((0, width)), np.empty(0))
+    for columns, share in zip(column_slices(widths), shares):
+        scales[columns] = np.sqrt(share)
+    none = np.empty(0)
+    nowhere = np.empty((0, width))
+    return Metric(tuple(map(float, shares)), scales, nowhere, none, np.empty((0, 0)))
 
 
 def shrink_within_classes(
@@ -114,8 +124,7 @@ def shrink_within_classes(
         lam as a multiple of the mean eigenvalue of S over n directions; large values
         leave the metric as it is.
     """
-    scaled = rows.astype(np.float64) * metric.scales
-    deviations = scaled - _class_means(scaled, labels)
+    deviations = _deviations(metric, rows, labels)
     # S has at most n directions: its eigenvectors follow from the n x n products
     products = deviations @ deviations.T / len(rows)
     eigenvalues, vectors = np.linalg.eigh(products)
@@ -125,9 +134,25 @@ def shrink_within_classes(
         return metric
     eigenvalues = eigenvalues[present]
     lengths = np.sqrt(eigenvalues * len(rows))
-    directions = (vectors[:, present] / lengths).T @ deviations
+    mixing = np.ascontiguousarray((vectors[:, present] / lengths).T)
     removed = 1 - 1 / np.sqrt(1 + eigenvalues / (shrinkage * mean))
-    return Metric(metric.weights, metric.scales, directions, removed)
+    return with_directions(metric, rows, labels, mixing, removed)
+
+
+def with_directions(
+    metric: Metric, rows: Array, labels: Array, mixing: Array, removed: Array
+) -> Metric:
+    """The metric of block weights with directions that are combinations of rows."""
+    if not len(removed):
+        return metric
+    directions = mixing @ _deviations(metric, rows, labels)
+    return Metric(metric.weights, metric.scales, directions, removed, mixing)
+
+
+def _deviations(metric: Metric, rows: Array, labels: Array) -> Array:
+    """Weighted rows relative to the means of their classes.  # (n, d)"""
+    scaled = rows.astype(np.float64) * metric.scales
+    return np.asarray(scaled - _class_means(scaled, labels))
 
 
 def scatter(proxies: Proxies, rows: Any) -> Scatter:
