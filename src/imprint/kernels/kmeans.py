@@ -85,12 +85,7 @@ def kmeans_many(
         if k < 1:
             raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
         clusters[i] += k if 1 < k < len(rows[i]) else 0
-    is_plain = (
-        on_gpu(rows[0])
-        and dtype_name(rows[0]) == "float32"
-        and all(mass is None for mass in masses)
-    )
-    if is_plain and find_spec("triton") is not None:
+    if _suits_triton(rows[0], masses):
         from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
 
         return in_triton(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
@@ -106,18 +101,13 @@ def kmeans_many(
     def solve(i: int) -> None:
         shared = data.pop(i)  # so that the Gram matrix is freed
         for group in groups[i].values():
-            largest = max(
-                (problems[index] for index in group), key=lambda problem: problem.k
-            )
-            chosen = shared.rows(largest.k).seed(
-                largest.k, np.random.default_rng(largest.seed)
-            )
-            results.update(
-                {
-                    index: shared.cluster(chosen[: problems[index].k], max_iter)
-                    for index in group
-                }
-            )
+            # The seeds for a smaller k are the first of those for the largest.
+            k = max(problems[index].k for index in group)
+            rng = np.random.default_rng(problems[group[0]].seed)
+            chosen = shared.rows(k).seed(k, rng)
+            for index in group:
+                seeds = chosen[: problems[index].k]
+                results[index] = shared.cluster(seeds, max_iter)
 
     with cpu.one_blas_thread():
         for index, (i, k, seed) in enumerate(problems):
@@ -130,6 +120,14 @@ def kmeans_many(
     return [results[index] for index in range(len(problems))]
 
 
+def _suits_triton(X: Any, masses: Sequence[Array | None]) -> bool:
+    """Whether rows are clustered by Triton programs."""
+    if not on_gpu(X) or dtype_name(X) != "float32":
+        return False
+    has_masses = any(mass is not None for mass in masses)
+    return not has_masses and find_spec("triton") is not None
+
+
 class _Data:
     """The rows of one data set, in the forms that its problems share."""
 
@@ -138,20 +136,21 @@ class _Data:
     ) -> None:
         self.X = X if on_gpu(X) else np.ascontiguousarray(to_numpy(X))
         self.mass = mass
-        self.weight = (
-            np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
-        )
+        self.weight = np.ones(len(X))
+        if mass is not None:
+            self.weight = np.asarray(mass, dtype=np.float64)
         if not self.weight.sum() > 0:
             raise ParameterError(
                 "kmeans(mass=...): at least one row must have a positive mass."
             )
         self.tol = tol
-        self.is_moderate = (
-            not is_torch(self.X) and 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        )
-        self.shares_products = (
-            len(X) <= MAX_GRAM_ROWS and MIN_GRAM_CLUSTERS * len(X) <= clusters
-        )
+        # Squares of such values are far from the limits of float32.
+        self.is_moderate = False
+        if not is_torch(self.X):
+            largest = max(self.X.max(), -self.X.min())
+            self.is_moderate = 1e-12 < largest < 1e12
+        has_enough_clusters = MIN_GRAM_CLUSTERS * len(X) <= clusters
+        self.shares_products = len(X) <= MAX_GRAM_ROWS and has_enough_clusters
         self._uncompiled = ClusterRows(self.X, self.weight)
 
     def is_compiled(self, k: int) -> bool:
@@ -171,10 +170,8 @@ class _Data:
     def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
         """Lloyd's iteration from chosen rows."""
         rows = self.rows(len(chosen))
-        return self._result(
-            rows,
-            *rows.lloyd(chosen, self.tol * rows.spread / self.X.shape[1], max_iter),
-        )
+        limit = self.tol * rows.spread / self.X.shape[1]
+        return self._result(rows, *rows.lloyd(chosen, limit, max_iter))
 
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass a cluster, in order of
@@ -184,13 +181,15 @@ class _Data:
             centres = column_means(self.X, self.mass)[None].astype(dtype_name(self.X))
             labels = np.zeros(len(self.X), dtype=int)
         else:
-            clusters: dict[bytes, int] = {}
             X = to_numpy(self.X)
+            numbers: dict[bytes, int] = {}
+            codes = []
             # -0 becomes 0
-            labels = np.array(
-                [clusters.setdefault(row.tobytes(), len(clusters)) for row in X + 0]
-            )
-            centres = X[np.unique(labels, return_index=True)[1]]
+            for row in X + 0:
+                codes.append(numbers.setdefault(row.tobytes(), len(numbers)))
+            labels = np.array(codes)
+            _, first = np.unique(labels, return_index=True)
+            centres = X[first]
         return self._result(self.rows(len(centres)), centres, labels, 1)
 
     def _result(
@@ -198,8 +197,10 @@ class _Data:
     ) -> KMeansResult:
         """The result without clusters that have no mass."""
         mass = np.bincount(labels, self.weight, minlength=len(centres))
-        if not mass.all():
-            centres, mass = centres[mass > 0], mass[mass > 0]
+        has_mass = mass > 0
+        if not has_mass.all():
+            centres = centres[has_mass]
+            mass = mass[has_mass]
             labels = rows.nearest(centres)
         squares = self.weight * rows.distances(centres, labels)
         spread = np.bincount(labels, squares, minlength=len(mass)) / mass

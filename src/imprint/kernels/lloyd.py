@@ -24,7 +24,8 @@ class ClusterRows:
     """
 
     def __init__(self, X: Any, weight: Array) -> None:
-        self.X, self.weight = X, weight
+        self.X = X
+        self.weight = weight
 
     @cached_property
     def _float64(self) -> Any:
@@ -33,9 +34,9 @@ class ClusterRows:
     @cached_property
     def spread(self) -> float:
         """Mean squared distance to the mean."""
-        return float(
-            namespace(self._float64).var(self._float64, axis=0, correction=0).sum()
-        )
+        xp = namespace(self._float64)
+        variances = xp.var(self._float64, axis=0, correction=0)
+        return float(variances.sum())
 
     def seed(self, k: int, rng: np.random.Generator) -> Array:
         """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  #
@@ -45,55 +46,55 @@ class ClusterRows:
         `k` if every row coincides with a chosen one. For the same number of trials the
         rows for a smaller `k` are a prefix.
         """
-        first = rng.choice(len(self.weight), size=1, p=self.weight / self.weight.sum())
-        return self.choose(first, rng.uniform(size=(k - 1, trials(k))))
+        probability = self.weight / self.weight.sum()
+        first = rng.choice(len(self.weight), size=1, p=probability)
+        uniform = rng.uniform(size=(k - 1, trials(k)))
+        return self.choose(first, uniform)
 
     def choose(self, first: Array, uniform: Array) -> Array:
         """Seeds from the first one and the random numbers for the others."""
-        chosen, closest = (
-            first,
-            self.nearer(first, np.full(len(self.weight), np.inf))[0],
-        )
+        chosen = first
+        # The squared distance of every row to its nearest seed.
+        infinite = np.full(len(self.weight), np.inf)
+        closest = self.nearer(first, infinite)[0]
         for numbers in uniform:
             cumulated = np.cumsum(self.weight * closest)
-            if not cumulated[-1] > 0:
+            total = cumulated[-1]
+            if not total > 0:
                 break
-            drawn = np.searchsorted(cumulated, numbers * cumulated[-1], side="right")
-            candidates = np.minimum(drawn, np.searchsorted(cumulated, cumulated[-1]))
+            # A row is drawn with a probability in proportion to its weighted distance.
+            drawn = np.searchsorted(cumulated, numbers * total, side="right")
+            # Rounding may draw beyond the last row that has a distance.
+            last = np.searchsorted(cumulated, total)
+            candidates = np.minimum(drawn, last)
             nearer = self.nearer(candidates, closest)
-            best = int(np.argmin((nearer * self.weight).sum(axis=1)))
-            chosen, closest = np.append(chosen, candidates[best]), nearer[best]
+            potentials = (nearer * self.weight).sum(axis=1)
+            best = int(np.argmin(potentials))
+            chosen = np.append(chosen, candidates[best])
+            closest = nearer[best]
         return chosen
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         """The minimum of `closest` and the squared distances of all rows to each
         candidate row.  # (t, n) float64
         """
-        return np.minimum(
-            closest,
-            to_numpy(
-                _squared_distances(rows_at(self._float64, candidates), self._float64)
-            ),
-        )
+        rows = rows_at(self._float64, candidates)
+        distances = _squared_distances(rows, self._float64)
+        return np.minimum(closest, to_numpy(distances))
 
     def nearest(self, centres: Array) -> Array:
         """The nearest centre of every row, the first on a tie.  # (n,)"""
         C = like(centres.astype(np.float64), self._float64)
-        return np.asarray(
-            to_numpy(
-                (squared_norms(C) / 2 - self._float64 @ C.T).argmin(axis=1)
-            ).astype(np.int32)
-        )
+        # |x - c|^2 / 2 without |x|^2 / 2, which is the same for every centre
+        costs = squared_norms(C) / 2 - self._float64 @ C.T
+        labels = to_numpy(costs.argmin(axis=1))
+        return np.asarray(labels.astype(np.int32))
 
     def distances(self, centres: Array, labels: Array) -> Array:
         """Squared distance of every row to its centre.  # (n,) float64"""
-        return np.asarray(
-            to_numpy(
-                squared_norms(
-                    self._float64 - rows_at(like(centres, self._float64), labels)
-                )
-            )
-        )
+        own_centres = rows_at(like(centres, self._float64), labels)
+        squares = squared_norms(self._float64 - own_centres)
+        return np.asarray(to_numpy(squares))
 
     def lloyd(
         self, chosen: Array, limit: float, max_iter: int
@@ -104,18 +105,19 @@ class ClusterRows:
         within the limit.
         """
         centres = to_numpy(rows_at(self.X, chosen))
-        labels, iteration = self.nearest(centres), 0
-        clusters, weight = (
-            like(part, self.X)
-            for part in (np.arange(len(centres))[:, None], self.weight)
-        )
+        labels = self.nearest(centres)
+        iteration = 0
+        clusters = like(np.arange(len(centres))[:, None], self.X)
+        weight = like(self.weight, self.X)
         while True:
             iteration += 1
             masses = (like(labels, self.X) == clusters) * weight  # (k, n)
-            parts = masses @ self._float64, masses.sum(axis=1), (masses > 0).sum(axis=1)
-            sums, total, members = (to_numpy(part) for part in parts)
+            sums = to_numpy(masses @ self._float64)
+            total = to_numpy(masses.sum(axis=1))
+            members = to_numpy((masses > 0).sum(axis=1))
             means = self.means(sums, total, members, centres, labels)
-            previous, labels = labels, self.nearest(means)
+            previous = labels
+            labels = self.nearest(means)
             shift = squared_norms(means.astype(np.float64) - centres).sum()
             centres = means
             if shift <= limit or iteration == max_iter:
@@ -135,28 +137,37 @@ class ClusterRows:
         """
         empty = np.flatnonzero(members == 0)
         if len(empty):
-            sums, total, members = sums.copy(), total.copy(), members.copy()
-            sums[empty], total[empty] = 0, 0
+            sums = sums.copy()
+            total = total.copy()
+            members = members.copy()
+            sums[empty] = 0
+            total[empty] = 0
             distances = self.distances(centres, labels) * (self.weight > 0)
             farthest = np.argsort(-distances, kind="stable")[: len(empty)]
-            for j, i in zip(empty, farthest[distances[farthest] > 0]):
-                old, part = labels[i], self.weight[i] * to_numpy(double(self.X[i]))
+            away = farthest[distances[farthest] > 0]
+            for j, i in zip(empty, away):
+                # Row i moves from its cluster to the empty cluster j.
+                old = labels[i]
+                part = self.weight[i] * to_numpy(double(self.X[i]))
                 members[old] -= 1
                 sums[old] -= part
+                # Exactly zero if no row is left, whatever the rounding.
                 total[old] = total[old] - self.weight[i] if members[old] else 0
-                sums[j], total[j] = part, self.weight[i]
+                sums[j] = part
+                total[j] = self.weight[i]
         filled = total[:, None] > 0
-        return np.divide(
-            sums, total[:, None], out=centres.astype(np.float64), where=filled
-        ).astype(centres.dtype)
+        means = centres.astype(np.float64)
+        np.divide(sums, total[:, None], out=means, where=filled)
+        return means.astype(centres.dtype)
 
 
 def _squared_distances(A: Any, B: Any) -> Any:
     """Squared distances of rows, by differences.  # (a, b)"""
     if is_torch(B):
-        return (
-            namespace(B).cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist") ** 2
-        )
+        # The default of torch computes products, which cancel for close rows.
+        by_differences = "donot_use_mm_for_euclid_dist"
+        distances = namespace(B).cdist(A, B, compute_mode=by_differences)
+        return distances**2
     from scipy.spatial.distance import cdist
 
     return cdist(A, B, "sqeuclidean")

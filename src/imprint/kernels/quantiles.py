@@ -9,13 +9,18 @@ from imprint.kernels import cpu
 
 BLOCK_ROWS = 128  # ranked at a time; they stay in the cache
 
+# The positions of wider rows do not fit into 16 bits.
+MAX_INT16_WIDTH = 2**15
+
 
 def ranks(X: Array) -> Array:
     """The rank of every value within its row, 0 for the smallest; equal values keep
     their order.  # (n, d)
     """
-    out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
-    positions = np.arange(X.shape[1], dtype=out.dtype)
+    width = X.shape[1]
+    dtype = np.int16 if width < MAX_INT16_WIDTH else np.int32
+    out = np.empty(X.shape, dtype=dtype)
+    positions = np.arange(width, dtype=dtype)
     for block in cpu.blocks(len(X), BLOCK_ROWS):
         for ranks_of_row, order in zip(out[block], _order(X[block])):
             ranks_of_row[order] = positions
@@ -26,13 +31,17 @@ def quantiles(values: Array, levels: Array) -> Array:
     """Linearly interpolated quantiles of ascending values: the numbers of
     `numpy.quantile`.
     """
-    position = levels * (len(values) - 1)
+    last = len(values) - 1
+    position = levels * last
     low = position.astype(np.intp)
-    below, above = values[low], values[np.minimum(low + 1, len(values) - 1)]
-    share, step = position - low, above - below
-    return np.asarray(
-        np.where(share < 0.5, below + step * share, above - step * (1 - share))
-    )
+    below = values[low]
+    above = values[np.minimum(low + 1, last)]
+    share = position - low
+    step = above - below
+    # From the nearer end, as NumPy does, so that the last bit is the same.
+    from_below = below + step * share
+    from_above = above - step * (1 - share)
+    return np.asarray(np.where(share < 0.5, from_below, from_above))
 
 
 def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
@@ -49,16 +58,21 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
     if cpu.use_numba(np.inf):  # only studies come here, thousands of times
         from imprint.kernels.compiled import deciding
 
-        space = np.concatenate([pool, np.empty_like(targets, shape=targets.size)])
+        # The pool, and room for a value of each target: it holds a value once, with
+        # the number of its copies.
+        room = np.empty_like(targets, shape=targets.size)
+        space = np.concatenate([pool, room])
         counts = np.ones(len(space), dtype=np.int64)
+        set_sizes = np.array(sizes, dtype=np.int64)
         deciding.successive_targets(
-            space, counts, len(pool), np.array(sizes, dtype=np.int64), levels, targets
+            space, counts, len(pool), set_sizes, levels, targets
         )
         return targets
     for target, size in zip(targets, sizes):
         target[:] = quantiles(pool, levels)
-        positions = np.searchsorted(pool, target)
-        pool = np.insert(pool, np.repeat(positions, size), np.repeat(target, size))
+        # Each matched row adds every value of the target once.
+        positions = np.repeat(np.searchsorted(pool, target), size)
+        pool = np.insert(pool, positions, np.repeat(target, size))
     return targets
 
 
@@ -69,7 +83,12 @@ def _order(X: Array) -> Array:
     if X.dtype != np.float32:
         return np.argsort(X, axis=1, kind="stable")
     bits = (X + np.float32(0)).view(np.int32)  # adding zero makes -0.0 equal to 0.0
-    bits ^= bits >> 31 & np.int32(0x7FFFFFFF)  # so that negative values ascend, too
+    # As integers, the bits of positive floats ascend with them, those of negative ones
+    # descend: flipping all but the sign makes them ascend too.
+    is_negative = bits >> 31
+    bits ^= is_negative & np.int32(0x7FFFFFFF)
+    # The value in the upper 32 bits, the column in the lower: the sort is stable, and
+    # what is left of the keys is the order.
     keys = bits.astype(np.int64)
     keys <<= 32
     keys |= np.arange(X.shape[1])

@@ -19,8 +19,9 @@ from imprint.core.arrays import (
 from imprint.kernels import cpu
 from imprint.kernels.rows import exact_products
 
-# whose products are in memory at a time, per core
-BLOCK_QUERIES, BLOCK_PROXIES = 512, 4096
+# Whose products are in memory at a time, per core: 8 MB of float32 scores.
+BLOCK_QUERIES = 512
+BLOCK_PROXIES = 4096
 MAX_DEVICE_SCORES = 2**27  # in memory at a time on a GPU
 MIN_TEMPERATURE = np.finfo(np.float64).tiny
 DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted
@@ -86,31 +87,29 @@ def uniform_votes(labels: Any, n_classes: int) -> Any:
     neighbour has a little more.
     """
     m = len(labels)
-    # of its class
-    is_first = ((labels[:j] != label).all(axis=0) for j, label in enumerate(labels))
-    return (
-        _sums_by_class(
-            (1 + first * (m - j) / (2 * m) for j, first in enumerate(is_first)),
-            labels,
-            n_classes,
-        )
-        / m
-    )
+    votes = []
+    for j, label in enumerate(labels):
+        # The first neighbour of a class has up to half a vote more, the nearer the
+        # more: less than one vote, so that only ties change.
+        is_first = (labels[:j] != label).all(axis=0)
+        votes.append(1 + is_first * (m - j) / (2 * m))
+    return _sums_by_class(votes, labels, n_classes) / m
 
 
 def _sums_by_class(votes: Any, labels: Any, n_classes: int) -> Any:
     """The sum of the votes of the neighbours of each class.  # (m, q), (m, q) ->
     (n_classes, q) float64
     """
-    shape = n_classes, labels.shape[1]
-    sums: Any = (
-        labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
-    )
-    for vote, label in zip(votes, labels):
-        if is_torch(sums):
+    shape = (n_classes, labels.shape[1])
+    if is_torch(labels):
+        sums = labels.new_zeros(shape).double()
+        for vote, label in zip(votes, labels):
             sums.scatter_add_(0, label[None], vote.to(sums.dtype)[None])
-        else:
-            sums[label, np.arange(len(label))] += vote
+        return sums
+    sums = np.zeros(shape)
+    queries = np.arange(labels.shape[1])
+    for vote, label in zip(votes, labels):
+        sums[label, queries] += vote
     return sums
 
 
@@ -119,13 +118,13 @@ def softmax(Z: Any, temperature: float = 1.0) -> Any:
 
     Finite for finite scores, however small the temperature.
     """
+    temperature = max(temperature, MIN_TEMPERATURE)
     if is_torch(Z):
-        return (Z.double() / max(temperature, MIN_TEMPERATURE)).softmax(1)
-    E = np.asarray(Z, dtype=np.float64)
+        return (Z.double() / temperature).softmax(1)
+    scores = np.asarray(Z, dtype=np.float64)
     with np.errstate(over="ignore"):  # what is too far below the largest becomes zero
-        E = np.exp(
-            (E - E.max(axis=1, keepdims=True)) / max(temperature, MIN_TEMPERATURE)
-        )
+        below_largest = scores - scores.max(axis=1, keepdims=True)
+        E = np.exp(below_largest / temperature)
     return np.asarray(E / E.sum(axis=1, keepdims=True))
 
 
@@ -133,14 +132,16 @@ def keep_winners(P: Any, S: Any) -> Any:
     """Probabilities in the type of the scores, adjusted so that rounding does not
     change the predicted class.
     """
-    xp, P = namespace(S), cast_like(P, S)
+    xp = namespace(S)
+    P = cast_like(P, S)
     winners = S.argmax(axis=1)
     changed = xp.where(P.argmax(axis=1) != winners)[0]
     if len(changed):
         P = P + 0  # a copy: the caller's array does not change
-        P[changed, winners[changed]] = xp.nextafter(
-            xp.amax(P[changed], axis=1), like(np.array(2, dtype_name(S)), S)
-        )
+        # The next larger number after the largest probability, towards 2.
+        towards = like(np.array(2, dtype_name(S)), S)
+        largest = xp.amax(P[changed], axis=1)
+        P[changed, winners[changed]] = xp.nextafter(largest, towards)
     return P
 
 
@@ -196,13 +197,13 @@ def count_many(
         winner = others.argmax(axis=0)
         best = others[winner, queries]
         others[winner, queries] = -np.inf
-        counts.predicted[t] += np.bincount(winner, minlength=len(class_rows))
-        counts.correct[t] += np.bincount(
-            truth[winner == truth], minlength=len(class_rows)
-        )
-        counts.near_ties[t] += (
-            best - others.max(axis=0) <= rounding * np.abs(best)
-        ).sum()
+        n_classes = len(class_rows)
+        is_correct = winner == truth
+        gap = best - others.max(axis=0)
+        is_near_tie = gap <= rounding * np.abs(best)
+        counts.predicted[t] += np.bincount(winner, minlength=n_classes)
+        counts.correct[t] += np.bincount(truth[is_correct], minlength=n_classes)
+        counts.near_ties[t] += is_near_tie.sum()
 
 
 class Vote(NamedTuple):

@@ -45,28 +45,38 @@ def stacked(
 
     `divisors` are the lengths of the rows of each block, None if no set divides them.
     """
-    rows, begins = np.concatenate(blocks), np.cumsum([0, *map(len, blocks)])
+    rows = np.concatenate(blocks)
+    begins = np.cumsum([0, *map(len, blocks)])
     lengths = np.ones_like(rows[:, 0])
-    for begin, by in zip(begins, divisors):
-        if by is not None:
-            lengths[begin : begin + len(by)] = by
+    for begin, divisor in zip(begins, divisors):
+        if divisor is not None:
+            lengths[begin : begin + len(divisor)] = divisor
     block, size, unit = np.array(sets).T
     order = np.lexsort([size, unit, block])  # by block, then by unit, then by size
-    first, size, unit = begins[block[order]], size[order], unit[order].astype(bool)
-    return ProxyStack(rows, lengths, first, size, unit), np.argsort(order)
+    stack = ProxyStack(
+        rows=rows,
+        divisors=lengths,
+        first=begins[block[order]],
+        size=size[order],
+        unit=unit[order].astype(bool),
+    )
+    return stack, np.argsort(order)
 
 
 def span_maxima(Q: Array, stack: ProxyStack) -> Array:
     """Largest inner product of every query with the rows of every set.  # (sets, q)"""
     best = np.empty((len(stack.first), len(Q)), dtype=np.result_type(Q, stack.rows))
     factors = (1 / stack.divisors).astype(best.dtype)
-    step = max(MIN_QUERIES, MAX_SCORES // len(stack.rows) // MIN_QUERIES * MIN_QUERIES)
+    # A multiple of MIN_QUERIES.
+    fitting = MAX_SCORES // len(stack.rows)
+    step = max(MIN_QUERIES, fitting // MIN_QUERIES * MIN_QUERIES)
+    # The caller refuses scores that overflow.
     with cpu.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         buffer = np.empty((len(stack.rows), min(step, len(Q))), dtype=best.dtype)
         for queries in cpu.blocks(len(Q), step):
-            scores = np.matmul(
-                stack.rows, Q[queries].T, out=buffer[:, : len(Q[queries])]
-            )
+            batch = Q[queries]
+            out = buffer[:, : len(batch)]
+            scores = np.matmul(stack.rows, batch.T, out=out)
             _maxima_of_sets(scores, stack, factors, best[:, queries])
     return best
 
@@ -84,11 +94,10 @@ def _maxima_of_sets(
         return
     for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
         rows = slice(first, first + size)
-        np.max(
-            scores[rows] * factors[rows, None] if unit else scores[rows],
-            axis=0,
-            out=out,
-        )
+        scores_of_set = scores[rows]
+        if unit:
+            scores_of_set = scores_of_set * factors[rows, None]
+        np.max(scores_of_set, axis=0, out=out)
 
 
 class Neighbours:
@@ -101,10 +110,14 @@ class Neighbours:
     """
 
     def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
-        self.Q, self.stack, self.m = Q, stack, m
+        self.Q = Q
+        self.stack = stack
+        self.m = m
         self.blocks = cpu.blocks(len(Q), max(1, MAX_DISTANCES // len(stack.rows)))
-        self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
-        self.squares = squared_norms(Q), squared_norms(stack.rows)
+        ends = np.cumsum(np.minimum(stack.size, m))
+        self.starts = np.concatenate([[0], ends])
+        self.query_squares = squared_norms(Q)
+        self.row_squares = squared_norms(stack.rows)
         with cpu.one_blas_thread():
             # (q, n)
             self.products = Q.astype(np.float64) @ stack.rows.astype(np.float64).T
@@ -113,50 +126,48 @@ class Neighbours:
         """Cosine distances; a zero row is at distance one from every row.  # (q,
         starts[-1])
         """
-        by_query, by_row = (
-            1 / np.where(squares == 0, 1, np.sqrt(squares)) for squares in self.squares
-        )
+        by_query = _inverse_lengths(self.query_squares)
+        by_row = _inverse_lengths(self.row_squares)
+        every_set = np.arange(len(self.stack.first))
         out = np.empty((len(self.Q), self.starts[-1]))
         for queries in self.blocks:
             distances = self.products[queries] * by_query[queries, None]
             distances *= by_row
             np.subtract(1, distances, out=distances)
+            # The cosine of equal rows may exceed one by rounding.
             np.maximum(distances, 0, out=distances)
-            self._fill(out[queries], distances, np.arange(len(self.stack.first)))
+            self._fill(out[queries], distances, every_set)
         return out
 
     def euclidean(self, divisors: Array | None) -> Array:
         """Euclidean distances of the queries, each divided by its divisor if there are
         any.  # (q, starts[-1])
         """
-        divisors = (
-            np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors
-        )
-        Q, by_query = self.Q / divisors[:, None], 1 / divisors.astype(np.float64)
-        Q_squares, out = (
-            self.squares[0] * by_query**2,
-            np.empty((len(self.Q), self.starts[-1])),
-        )
+        if divisors is None:
+            divisors = np.ones(len(self.Q), dtype=self.Q.dtype)
+        Q = self.Q / divisors[:, None]
+        by_query = 1 / divisors.astype(np.float64)
+        Q_squares = self.query_squares * by_query**2
+        out = np.empty((len(self.Q), self.starts[-1]))
         for unit in np.unique(self.stack.unit):
-            W, W_squares, sets = (
-                self.stack.rows,
-                self.squares[1],
-                np.flatnonzero(self.stack.unit == unit),
-            )
+            sets = np.flatnonzero(self.stack.unit == unit)
+            W = self.stack.rows
+            W_squares = self.row_squares
             if unit:
-                W, by_row = (
-                    W / self.stack.divisors[:, None],
-                    1 / self.stack.divisors.astype(np.float64),
-                )
+                W = W / self.stack.divisors[:, None]
+                by_row = 1 / self.stack.divisors.astype(np.float64)
                 W_squares = W_squares * by_row * by_row
             for queries in self.blocks:
+                # |q - w|^2 = |q|^2 + |w|^2 - 2 q w, with the lengths after division
                 length_sums = Q_squares[queries, None] + W_squares
                 squares = self.products[queries] * (-2 * by_query[queries, None])
                 if unit:
                     squares *= by_row
                 squares += length_sums
+                # The sum cancels where rows are close. That is seldom: one comparison
+                # tells that no pair is.
                 limit = CLOSE_SHARE * (Q_squares[queries].max() + W_squares.max())
-                if not squares.min() > limit:  # else no pair is close
+                if not squares.min() > limit:
                     recompute_close(squares, CLOSE_SHARE * length_sums, Q[queries], W)
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
@@ -165,11 +176,9 @@ class Neighbours:
         """Fill the columns of some sets with the smallest of the distances, which are
         (queries, rows).
         """
-        first, size, starts = (
-            self.stack.first[sets],
-            self.stack.size[sets],
-            self.starts[sets],
-        )
+        first = self.stack.first[sets]
+        size = self.stack.size[sets]
+        starts = self.starts[sets]
         if cpu.use_numba(self.Q.size * len(self.stack.rows)):
             from imprint.kernels.compiled.deciding import smallest
 
@@ -177,6 +186,13 @@ class Neighbours:
             return
         for begin, count, column in zip(first, size, starts):
             m = min(count, self.m)
-            out[:, column : column + m] = np.sort(
-                distances[:, begin : begin + count], axis=1
-            )[:, :m]
+            distances_of_set = distances[:, begin : begin + count]
+            ascending = np.sort(distances_of_set, axis=1)
+            out[:, column : column + m] = ascending[:, :m]
+
+
+def _inverse_lengths(squares: Array) -> Array:
+    """One over the lengths of rows, 1 for a zero row."""
+    lengths = np.sqrt(squares)
+    inverse: Array = 1 / np.where(squares == 0, 1, lengths)
+    return inverse
