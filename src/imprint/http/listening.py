@@ -14,6 +14,8 @@ from imprint.core.errors import FileError, ImprintError
 
 FIRST_PORT, PORTS = 8470, 20  # the first port to try, and how many to try
 HEADER_SECONDS = 15.0  # time in which the header of a request must be complete
+# time in which a client must take some of an answer (48 kB), or its rest
+WRITE_SECONDS = 30.0
 BACKLOG = 512  # connections that wait to be accepted
 LOOPBACK, ANY_HOST = ("127.0.0.1", "localhost", "[::1]"), ("0.0.0.0", "::")
 
@@ -48,11 +50,12 @@ def is_loopback(host: str) -> bool:
 
 
 class TimedProtocol(H11Protocol):
-    """The HTTP protocol of uvicorn, with a limit of time for the header of a
-    request.
+    """The HTTP protocol of uvicorn, with limits of time for the header of a request,
+    and for a client that does not take its answer.
     """
 
     header_timer: asyncio.TimerHandle | None = None
+    write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -72,9 +75,41 @@ class TimedProtocol(H11Protocol):
             self.header_timer.cancel()
             self.header_timer = None
         elif waiting and self.header_timer is None:
-            self.header_timer = self.loop.call_later(
-                HEADER_SECONDS, self.transport.close
-            )
+            self.header_timer = self.loop.call_later(HEADER_SECONDS, self._end)
+
+    def _end(self) -> None:
+        """Close the connection; a rest that the client does not take is dropped."""
+        self.transport.close()
+        self._limit_rest()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._limit_rest()
+
+    def _limit_rest(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self._limit_writing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._limit_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._allow_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._allow_writing()
+
+    def _limit_writing(self) -> None:
+        if self.write_timer is None:
+            self.write_timer = self.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def _allow_writing(self) -> None:
+        if self.write_timer is not None:
+            self.write_timer.cancel()
+            self.write_timer = None
 
 
 def _send_at_once(transport: Any) -> None:
