@@ -99,6 +99,14 @@ class KMeans(PerClassGenerator):
     def without_rows(self, state: State) -> State:
         return state
 
+    def all_rows(self, state: State) -> tuple[Array, Array | None] | None:
+        # A class with no more rows than its limit keeps them all. The distance of a row
+        # to itself may be rounding error, so masses of 1 are looked at first.
+        mass = state["mass"]
+        if (mass == 1).all():
+            return state["rows"], None
+        return None if state["spread"].any() else (state["rows"], mass)
+
     def merge(self, states: Sequence[State], rng: np.random.Generator) -> State:
         rows = joined(states, "rows")
         mass = joined(states, "mass")
