@@ -85,7 +85,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     calibrate : bool
         Whether to calibrate the model by five-fold cross-validation:
         `expected_accuracy_`, calibrated probabilities, and `known`. The model then
-        holds up to 100 rows of every class.
+        holds up to 100 rows of every class, and all that the generator keeps anyway.
     keep_rows : bool
         With `calibrate=True`, whether the model holds all rows of every class. Each of
         them can then be forgotten, and models merge exactly, with every generator.

@@ -93,7 +93,8 @@ class CrossValidation:
         for label, indices in rows_by_class(y).items():
             rows, weights = to_numpy(rows_at(X, indices)), weight[indices]
             before = self.held.get(label)
-            limit = None if self.keep_rows else MAX_HELD_ROWS
+            earlier_count = 0 if before is None else len(before.digests)
+            limit = self._limit(earlier_count + len(rows))
             held[label], fold = absorb(before, rows, weights, seed, label, limit)
             if not held[label].complete:
                 # now its earlier rows are fitted too, with new folds
@@ -115,6 +116,15 @@ class CrossValidation:
         }
         empty = replace(self.empty, width=X.shape[1])
         return replace(self, empty=empty, held=held, fitted=fitted)
+
+    def _limit(self, count: int) -> int | None:
+        """How many rows of a class with at most this number are held; None for all.
+
+        Rows that the generator keeps anyway are held too: they take no more space, and
+        the states of the folds follow from them.
+        """
+        keeps_all = self.empty.method.generator.keeps_all(count)
+        return None if self.keep_rows or keeps_all else MAX_HELD_ROWS
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""

@@ -102,6 +102,12 @@ class Generator(Component):
         """
         return None
 
+    def keeps_all(self, count: int) -> bool:
+        """Whether the state of a class with this number of rows holds all of them.
+        Cross-validation then computes the states of its folds from the rows.
+        """
+        return False
+
     def without_rows(self, state: State) -> State:
         """The state for a file that must not hold training rows.
 

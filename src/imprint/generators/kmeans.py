@@ -99,6 +99,9 @@ class KMeans(PerClassGenerator):
     def without_rows(self, state: State) -> State:
         return state
 
+    def keeps_all(self, count: int) -> bool:
+        return self.limit(count) >= count
+
     def all_rows(self, state: State) -> tuple[Array, Array | None] | None:
         # A class with no more rows than its limit keeps them all. The distance of a row
         # to itself may be rounding error, so masses of 1 are looked at first.

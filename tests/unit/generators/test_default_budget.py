@@ -67,3 +67,19 @@ def test_parts_of_classes_merge_to_the_model_of_all_rows(rows):
     whole = ImprintClassifier().fit(X[order], y[order])
     expected = whole.decision_function(X)
     assert merged.decision_function(X).tobytes() == expected.tobytes()
+
+
+def test_a_calibrated_file_holds_every_row_once(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600, 128)).astype("float32")
+    y = np.repeat(["a", "b"], 300)
+    clf = ImprintClassifier(calibrate=True).fit(X, y)
+    clf.save(tmp_path / "m.imprint")
+    assert not clf.head_.imprinted.folds.fitted
+    assert (tmp_path / "m.imprint").stat().st_size < 1.3 * X.nbytes
+    loaded = ImprintClassifier.load(tmp_path / "m.imprint")
+    assert loaded.known(X[:9]).tobytes() == clf.known(X[:9]).tobytes()
+    again = loaded.partial_fit(X[:3] + 1, ["b"] * 3)
+    whole = ImprintClassifier(calibrate=True)
+    whole.fit(np.vstack([X, X[:3] + 1]), np.append(y, ["b"] * 3))
+    assert again.expected_accuracy_ == whole.expected_accuracy_
