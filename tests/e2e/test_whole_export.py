@@ -180,7 +180,9 @@ def agrees(answers, model, inputs):
     for answer, p, known in zip(
         answers, model.predict_proba(rows), model.known(rows), strict=True
     ):
-        assert answer["top"][0]["label"] == model.classes_[p.argmax()]
+        # images of noise may have two classes that are equally probable
+        likeliest = model.classes_.tolist().index(answer["top"][0]["label"])
+        assert p[likeliest] == pytest.approx(p.max(), abs=1e-3)
         assert answer["probability"] == pytest.approx(p.max(), abs=1e-3)
         assert answer["known"] == pytest.approx(known, abs=0.02)
         assert (answer["label"] is None) == (answer["known"] < 0.05)

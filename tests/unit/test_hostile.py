@@ -39,7 +39,7 @@ def test_hostile_inputs_are_answered_or_refused_in_one_sentence(
 )
 @pytest.mark.parametrize(
     ("kind", "trials"),
-    [("labels", 40), ("copies", 40), ("streams", 2), ("watching", 25)],
+    [("labels", 40), ("copies", 40), ("streams", 4), ("watching", 25)],
 )
 def test_hostile_systems_are_endured(hostile, kind, trials, tmp_path):
     trial = hostile.KINDS[kind][0](tmp_path)

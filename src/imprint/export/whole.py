@@ -77,7 +77,7 @@ def export_whole(model: Imprinter, folder: str | os.PathLike[str]) -> Whole:
     >>> import numpy as np
     >>> from imprint import Imprinter
     >>> X = np.eye(2, dtype=np.float32)
-    >>> model = Imprinter("none", calibrate=False).fit(X, ["cat", "dog"])
+    >>> model = Imprinter("embeddings", calibrate=False).fit(X, ["cat", "dog"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     whole = export_whole(model, f"{folder}/cats")
     ...     (whole.path / "model.onnx").exists()

@@ -26,7 +26,7 @@ def test_fit_predict_add_forget(imprint, paint, tmp_path, photos):
         "proxies": 3,
         "rows": {"middle": 5},
         "expected_accuracy": 1.0,
-        "expected_interval": [pytest.approx(0.634, abs=1e-3), 1.0],
+        "expected_interval": [pytest.approx(0.684, abs=1e-3), 1.0],
         "skipped": [],
     }
     answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
@@ -45,7 +45,8 @@ def test_predict_json_has_the_fixed_shape(imprint, model, photos):
     assert answer["path"] == str(photos / "dark" / "0.png")
     assert (answer["label"], answer["probability"]) == tuple(answer["top"][0].values())
     assert [list(g) for g in answer["top"]] == [["label", "probability"]] * 2
-    assert done.err == ""
+    # with these few rows nothing can be refused
+    assert done.err.startswith("known cannot tell yet what to refuse below 0.05")
 
 
 def test_predict_shows_classes_and_reasons(imprint, model, photos):

@@ -12,6 +12,10 @@ def test_the_commands_of_the_page_run(imprint, paint, tmp_path, photos):
     (photos / "dark" / "0.png").rename(tmp_path / "new.png")
     paint(tmp_path / "other", ["light"], n=2)
     paint(tmp_path / "more", ["dark"], n=2, first=50)
+    # proxies of several rows, which may be shared
+    small = ("--generator", "kmeans(k=1)", "--backbone", "raw")
+    for name, folder in (("a", photos), ("b", tmp_path / "more")):
+        assert imprint("fit", folder, "-o", f"{name}.imprint", *small).code == 0
     lines = [line for block in BLOCK.findall(PAGE) for line in block.splitlines()]
     assert len(lines) >= 10
     for line in lines:

@@ -295,7 +295,7 @@ def test_texts_of_methods_are_joined_from_those_of_components(monkeypatch):
     assert str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
     assert study.methods.encoded()[-1].decode() == (
         "l2() / random(k=50) / l2() / l2() / "
-        "nearest(m=50, metric='euclidean', weighting='distance')"
+        "nearest(m=50, metric='euclidean', weighting='distance', weights='equal')"
     )
 
 
