@@ -53,7 +53,7 @@ from imprint.method import ClassState, Method
 # rows that determine the temperature and the p-values, or one per class if there are
 # more classes
 MAX_ASSESSED_ROWS = 1_000
-# Models of all five folds are fitted if the first has at most so many proxies: they
+# Models of all five folds are fitted if the first has at most this many proxies: they
 # then take a small part of the time of a fit. With more proxies, solving them takes
 # longer than the fit, and as many folds are evaluated as `MAX_ASSESSED_ROWS` needs.
 MAX_PROXIES_OF_ALL_FOLDS = 2_000
