@@ -33,7 +33,7 @@ from imprint.kernels.rows import exact_products
 
 SYSTEM_PROXIES = 256  # in the system of a query
 # of a class that count when the number of classes of a query is chosen: five classes
-# are near enough to hold the right one if they have more
+# take part if they have more. A matter of taste; it was not tuned
 CLASS_PROXIES = 50
 PADDING_NOISE = 1e12  # of the padding of classes that have fewer proxies than others
 # for less noise, kernels of float32 proxies are computed in float64

@@ -404,8 +404,8 @@ def _feather_batches(path: Path) -> Iterator[Any]:
             except pa.lib.ArrowMemoryError as e:
                 # Damaged lengths can ask for more memory than any machine has. That is
                 # an error of the file; a lack of memory is one of the machine.
-                wanted = re.search(r"size (\d+)", str(e))
-                if wanted and int(wanted[1]) > MAX_ALLOCATION:
+                size = re.search(r"size (\d+)", str(e))
+                if size and int(size[1]) > MAX_ALLOCATION:
                     raise pa.lib.ArrowInvalid(str(e)) from None
                 raise
             yield batch
