@@ -42,7 +42,7 @@ bench: $(STAMP)
 	$(PIP) --constraint tests/constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/kernels.py $(BENCH)
 
-# Ten thousand damaged models, pictures, tables, arrays and requests.
+# Ten thousand damaged models, images, tables, arrays and requests.
 hostile: $(STAMP)
 	$(BIN)/python tests/hostile.py
 

@@ -196,7 +196,7 @@ def means(results: dict, name: str, texts: bool) -> np.ndarray:
 
 
 def table(results: dict, methods: list[str]) -> str:
-    """A Markdown table: one row per method, budgets of pictures, then budgets of texts."""
+    """A Markdown table: one row per method, budgets of images, then budgets of texts."""
     heads = [f"{kind}{b}" for kind in ("", "texts ") for b in BUDGETS]
     lines = ["| labels | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
     for name in methods:
@@ -208,7 +208,7 @@ def table(results: dict, methods: list[str]) -> str:
 
 
 def draw(results: dict, methods: list[str], path: Path) -> None:
-    """Draw the learning curves of pictures and of texts next to each other."""
+    """Draw the learning curves of images and of texts next to each other."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -216,7 +216,7 @@ def draw(results: dict, methods: list[str], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
-    for panel, texts, title in zip(panels, (False, True), ("pictures", "texts")):
+    for panel, texts, title in zip(panels, (False, True), ("images", "texts")):
         for name in methods:
             bold = (
                 {"linewidth": 2.5, "color": "#1f4fd8"}

@@ -30,7 +30,7 @@ from imprint import ImprintClassifier, backbones
 from imprint.embeddings.extract import ExtractionJournal
 from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
 from imprint.embeddings.ray_engine import scheduled_batches
-from imprint.modalities.image import read_picture
+from imprint.modalities.image import read_image
 
 WIDTH, BATCH, BATCHES, SECONDS = 1280, 64, 300, 3.0
 
@@ -106,7 +106,7 @@ def rates(device):
             with ThreadPoolExecutor(threads) as pool:
                 start = clock()
                 prepared = list(
-                    pool.map(lambda r, n=network: n.prepare(read_picture(r)), raw)
+                    pool.map(lambda r, n=network: n.prepare(read_image(r)), raw)
                 )
             print(
                 f"decode and prepare, {threads} threads: {len(raw) / (clock() - start):,.0f} a second"

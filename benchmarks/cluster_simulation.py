@@ -4,7 +4,7 @@
     python benchmarks/cluster_simulation.py --nodes 100 --hours 2    # one setting
 
 The code under test is `imprint.embeddings.ray_engine.scheduled_batches`, which hands out batches, waits, and puts the
-results in order. Ray is replaced by a discrete-event simulation. A batch of 64 pictures takes 0.82 s on one core. A
+results in order. Ray is replaced by a discrete-event simulation. A batch of 64 images takes 0.82 s on one core. A
 node fails after a random time. Ray notices the loss after 30 s and gives its batches to other nodes; the node returns
 after 10 minutes. The work of the driver takes the time that `capacity.py` measures. The simulation counts how often
 each batch was computed, and compares the throughput with nodes that never fail and a driver that takes no time.
@@ -27,7 +27,7 @@ SECONDS, BATCH, WIDTH = (
     0.82,
     64,
     1280,
-)  # for one batch on one core: 78 pictures a second, measured by picture_speed.py
+)  # for one batch on one core: 78 images a second, measured by image_speed.py
 SUBMIT, COLLECT, WRITE, LIST_NODE = (
     0.9e-3,
     3.0e-3,
@@ -219,7 +219,7 @@ def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.B
     return {
         "nodes": nodes, "hours": hours, "batches": batches, "batches in a task": max(fake.sizes.values()),
         "computed again": again, "lost": batches - written,
-        "pictures a second": round(batches * BATCH / fake.now), "of the ideal": round(ideal / fake.now, 3),
+        "images a second": round(batches * BATCH / fake.now), "of the ideal": round(ideal / fake.now, 3),
         "most results waiting": fake.most_waiting,
     }  # fmt: skip
 

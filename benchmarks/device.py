@@ -35,7 +35,7 @@ def main() -> None:
     splits = [datasets.load("digits", name) for name in ("train", "test")]
     train, test = (extract(tinynet, split, workers=1) for split in splits)
     X, y, one = np.asarray(train.X), train.y, np.asarray(test.X[:1])
-    new, picture = X[y == 9][:50], splits[1].inputs[0]
+    new, image = X[y == 9][:50], splits[1].inputs[0]
     print("| on one core | `qi2018` | `imprint2025` | `kernel` |\n|---|---:|---:|---:|")
     names = ("qi2018", "imprint2025", "kernel")
     models = {
@@ -53,7 +53,7 @@ def main() -> None:
         }
         rows = {
             "forget a class": [milliseconds(forget[n], learn[n]) for n in models],
-            "add a class of 50 pictures": [
+            "add a class of 50 images": [
                 milliseconds(learn[n], forget[n]) for n in models
             ],
             "classify the first embedding after a change": [
@@ -85,8 +85,8 @@ def main() -> None:
         + " | ".join(f"{100 * m.score(test.X, test.y):.1f} %" for m in models.values()),
         "|",
     )
-    each = milliseconds(lambda: tinynet.embed(np.stack([tinynet.prepare(picture)])))
-    print(f"\nTinyNet embeds one picture in {each:.2f} ms.")
+    each = milliseconds(lambda: tinynet.embed(np.stack([tinynet.prepare(image)])))
+    print(f"\nTinyNet embeds one image in {each:.2f} ms.")
 
 
 if __name__ == "__main__":

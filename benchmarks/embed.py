@@ -30,9 +30,9 @@ class Pool:
         ]
         self.output, self.size = pools[-1], size
 
-    def __call__(self, picture: np.ndarray) -> np.ndarray:
+    def __call__(self, image: np.ndarray) -> np.ndarray:
         rgb = (
-            Image.fromarray(picture)
+            Image.fromarray(image)
             .convert("RGB")
             .resize((self.size, self.size), Image.Resampling.BILINEAR)
         )
@@ -65,9 +65,7 @@ def main(width: int, per_class: int) -> None:
                 [np.flatnonzero(labels == c)[:per_class] for c in np.unique(labels)]
             )
         )
-        arrays[part] = np.stack(
-            [net(picture) for picture in data[f"{part}_images"][rows]]
-        )
+        arrays[part] = np.stack([net(image) for image in data[f"{part}_images"][rows]])
         arrays[f"{part}_labels"] = labels[rows]
     FILES[width].parent.mkdir(parents=True, exist_ok=True)
     np.savez(FILES[width], **arrays)

@@ -1,10 +1,10 @@
-"""Extraction against a bare ONNX Runtime loop, and its memory at 2,000 and 60,000 pictures.
+"""Extraction against a bare ONNX Runtime loop, and its memory at 2,000 and 60,000 images.
 
     python benchmarks/extraction.py                  # both
     python benchmarks/extraction.py memory           # or only speed
     python benchmarks/extraction.py memory --backbone raw
 
-Speed: TinyNet on the same pictures in one process. Rounds of the bare loop, whose batches are prepared before the
+Speed: TinyNet on the same images in one process. Rounds of the bare loop, whose batches are prepared before the
 clock starts, alternate with rounds of `extract`, which decodes, resizes, checks, writes and verifies as usual.
 Memory: one new process per size; the growth of the resident set during `extract`.
 """
@@ -27,21 +27,21 @@ from imprint.backbones.record import read_weights
 from imprint.core.arrays import digest
 from imprint.embeddings import extract
 
-BATCH, ROUNDS, PICTURES = 64, 7, 320
+BATCH, ROUNDS, IMAGES = 64, 7, 320
 SIZES = (2_000, 60_000)
 
 
 class Repeated:
-    """The 1,797 digits repeated: any number of pictures in little memory."""
+    """The 1,797 digits repeated: any number of images in little memory."""
 
     def __init__(self, size):
-        self.size, self.pictures = size, (load_digits().images * 15).astype(np.uint8)
+        self.size, self.images = size, (load_digits().images * 15).astype(np.uint8)
 
     def __len__(self):
         return self.size
 
     def __getitem__(self, i):
-        return self.pictures[i % len(self.pictures)]
+        return self.images[i % len(self.images)]
 
 
 class Split:
@@ -74,9 +74,9 @@ def whole_extraction(backbone, split):
 
 
 def speed():
-    backbone, split = backbones.load("tinynet"), Split(PICTURES)
-    prepared = [backbone.prepare(split.inputs[i]) for i in range(PICTURES)]
-    batches = [np.stack(prepared[i : i + BATCH]) for i in range(0, PICTURES, BATCH)]
+    backbone, split = backbones.load("tinynet"), Split(IMAGES)
+    prepared = [backbone.prepare(split.inputs[i]) for i in range(IMAGES)]
+    batches = [np.stack(prepared[i : i + BATCH]) for i in range(0, IMAGES, BATCH)]
     runs = {
         "bare loop": bare_loop(batches),
         "extract": whole_extraction(backbone, split),
@@ -86,16 +86,16 @@ def speed():
         for name, run in runs.items():
             start = time.perf_counter()
             run()
-            rates[name].append(PICTURES / (time.perf_counter() - start))
+            rates[name].append(IMAGES / (time.perf_counter() - start))
     for name, rate in rates.items():
         print(
-            f"{name:10} {statistics.median(rate):7.1f} pictures/s  {[round(r, 1) for r in rate]}"
+            f"{name:10} {statistics.median(rate):7.1f} images/s  {[round(r, 1) for r in rate]}"
         )
     ratio = statistics.median(
         e / b for b, e in zip(rates["bare loop"], rates["extract"])
     )
     print(
-        f"extract runs at {ratio:.0%} of the bare loop (median of {ROUNDS} rounds, {PICTURES:,} pictures each)"
+        f"extract runs at {ratio:.0%} of the bare loop (median of {ROUNDS} rounds, {IMAGES:,} images each)"
     )
 
 
@@ -105,7 +105,7 @@ def memory(backbone):
         usage = json.loads(
             subprocess.run(command, capture_output=True, text=True, check=True).stdout
         )
-        print(f"{size:7,} pictures: {usage['before']:6.1f} MiB before, peak {usage['peak']:6.1f} MiB, "
+        print(f"{size:7,} images: {usage['before']:6.1f} MiB before, peak {usage['peak']:6.1f} MiB, "
               f"growth {usage['peak'] - usage['before']:5.1f} MiB, {usage['seconds']:.0f} s")  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/keep_head.py IMAGENET CIFAR10 ROWS
 
-IMAGENET is a folder of validation pictures in sub-folders 000 to 999, by class in the usual order. CIFAR10 is a .npz
+IMAGENET is a folder of validation images in sub-folders 000 to 999, by class in the usual order. CIFAR10 is a .npz
 with `train_images`, `train_labels`, `test_images` and `test_labels`. The folder ROWS caches the embeddings.
 """
 
@@ -31,7 +31,7 @@ GONE = 100
 
 
 class Case(NamedTuple):
-    """Training and test pictures of new classes, test pictures of old classes, and the old classes that are removed."""
+    """Training and test images of new classes, test images of old classes, and the old classes that are removed."""
 
     train: tuple[np.ndarray, np.ndarray]
     test: tuple[np.ndarray, np.ndarray]
@@ -126,7 +126,7 @@ def removed_cases(
 
 
 def measure(case: Case, way: str, share: float) -> list[float]:
-    """In per cent: accuracy on new, accuracy on old before and after, old pictures predicted as new classes."""
+    """In per cent: accuracy on new, accuracy on old before and after, old images predicted as new classes."""
     pretrained_classes.MARGIN_SHARE = share
     method = Method.of(**method_parts(way, BACKBONE, None, {}, True))
     empty = Head(
@@ -151,7 +151,7 @@ def main(imagenet: str, cifar10: str, rows: str) -> None:
     old, new = embedded(Path(imagenet), Path(cifar10), Path(rows))
     names = np.array(PretrainedClasses.of(backbones.head(BACKBONE)).labels)
     print(
-        f"The plain head on {len(old['X']):,} pictures: {100 * plain_accuracy(names, old):.1f} %\n"
+        f"The plain head on {len(old['X']):,} images: {100 * plain_accuracy(names, old):.1f} %\n"
     )
     settings = {
         f"CIFAR-10, {n} per class": cifar_cases(names, old, new, n) for n in (1, 5, 20)

@@ -97,7 +97,7 @@ def recalls(
     return figures
 
 
-def pictures(packs: list[Instance], draws: int) -> Iterator[str]:
+def images(packs: list[Instance], draws: int) -> Iterator[str]:
     names, means = ["mean + `max`", *RULES], []
     yield (
         "| few rows x classes, rows of others | "
@@ -169,7 +169,7 @@ def main() -> None:
         if given.texts
         else [read(given.folder / "subset" / f"{name}.npz") for name in names]
     )
-    for line in texts(given.folder) if given.texts else pictures(packs, given.draws):
+    for line in texts(given.folder) if given.texts else images(packs, given.draws):
         print(line, flush=True)
 
 

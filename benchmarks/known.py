@@ -2,12 +2,12 @@
 
     python benchmarks/known.py packs shared/embeddings/subset [--rows 20 100] [--draws 2] [--alone]
     python benchmarks/known.py texts clinc.npz [--rows 5 20 100]
-    python benchmarks/known.py pictures shared/embeddings/subset [--rows 40]
+    python benchmarks/known.py images shared/embeddings/subset [--rows 40]
     python benchmarks/known.py splits clinc.npz [--rows 20 80 100] [--draws 3]
 
 `packs`: seven of ten classes are known (twelve packs). `texts`: CLINC150 and its out-of-scope questions, as a file with
-`train`, `train_y`, `test` and `oos_test`, embedded by minilm. `pictures`: 22 classes of Tiny-ImageNet, and digits and
-clothes as unrelated pictures. Prints Markdown: AUROC, and the shares of known and of unknown rows rejected, by
+`train`, `train_y`, `test` and `oos_test`, embedded by minilm. `images`: 22 classes of Tiny-ImageNet, and digits and
+clothes as unrelated images. Prints Markdown: AUROC, and the shares of known and of unknown rows rejected, by
 p-values below 0.05, and for other scores by their 5 % quantile on the known test rows (which a user does not have).
 `splits`: p-values below 0.05 among up to 20 held-out training rows per class of CLINC150, and among its test rows.
 """
@@ -161,8 +161,8 @@ def texts(file: Path, rows: int, draws: int) -> Iterator[Task]:
         )
 
 
-def pictures(folder: Path, rows: int, draws: int) -> Iterator[Task]:
-    """Photographs of 22 classes, and pictures of digits and clothes."""
+def images(folder: Path, rows: int, draws: int) -> Iterator[Task]:
+    """Photographs of 22 classes, and images of digits and clothes."""
 
     def read(pack: str, part: str) -> tuple[np.ndarray, np.ndarray]:
         stored = np.load(folder / f"{pack}.npz")
@@ -232,7 +232,7 @@ def print_splits(file: Path, sizes: list[int], draws: int) -> None:
 def main() -> None:
     """Print one table for each number of rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["packs", "texts", "pictures", "splits"])
+    parser.add_argument("what", choices=["packs", "texts", "images", "splits"])
     parser.add_argument("source", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[100])
     parser.add_argument("--draws", type=int, default=2)
@@ -244,7 +244,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "splits":
         return print_splits(given.source, given.rows, given.draws)
-    tasks = {"packs": packs, "texts": texts, "pictures": pictures}[given.what]
+    tasks = {"packs": packs, "texts": texts, "images": images}[given.what]
     for rows in given.rows:
         results = defaultdict(list)
         for data in tasks(given.source, rows, given.draws):

@@ -5,7 +5,7 @@
     python benchmarks/resnet50.py package/ResNet50 whole.npz --classifier  # single precision, with it
 
 He et al.: Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the first convolution of a block.
-Batch normalisation is folded into the convolutions, and the order of colours is reversed, so that pictures are RGB.
+Batch normalisation is folded into the convolutions, and the order of colours is reversed, so that images are RGB.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def folded(folder: Path) -> dict[str, np.ndarray]:
 
 
 class ResNet50:
-    """Pictures (n, 3, 224, 224), RGB in 0..255, to embeddings (n, 2048), averages over all positions."""
+    """Images (n, 3, 224, 224), RGB in 0..255, to embeddings (n, 2048), averages over all positions."""
 
     def __init__(self, path: Path, device: str = "cpu"):
         with np.load(path) as file:
@@ -88,8 +88,8 @@ class ResNet50:
         self.mean = torch.tensor(MEAN, device=device).view(1, 3, 1, 1)
 
     @torch.inference_mode()
-    def embed(self, pictures: torch.Tensor) -> torch.Tensor:
-        x = (pictures - self.mean).contiguous(memory_format=torch.channels_last)
+    def embed(self, images: torch.Tensor) -> torch.Tensor:
+        x = (images - self.mean).contiguous(memory_format=torch.channels_last)
         x = functional.relu_(self._convolve(x, "conv1", stride=2, padding=3))
         x = functional.max_pool2d(
             x, 3, stride=2, padding=1

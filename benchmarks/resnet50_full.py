@@ -6,7 +6,7 @@
     python benchmarks/resnet50_full.py --show docs/results/resnet50_full.json   # the table of a run
 
 `resnet50.npz` is written by `benchmarks/resnet50.py`; `mnist.npz` holds `train_images`, `train_labels`, `test_images`
-and `test_labels`, all uint8. Pictures are enlarged exactly as Pillow's bilinear filter does it, to the last bit.
+and `test_labels`, all uint8. Images are enlarged exactly as Pillow's bilinear filter does it, to the last bit.
 Rows stay on the device. The file is rewritten after every method, so an interrupted run keeps its finished results.
 """
 
@@ -24,7 +24,7 @@ from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
 
 SIZE = 224
-BITS = 22  # the fixed point of Pillow's filters of 8-bit pictures
+BITS = 22  # the fixed point of Pillow's filters of 8-bit images
 COUNTS = (*range(1, 16), 20, 50)
 SOME = (1, 5, 15, 20, 50)
 CURVES = {
@@ -67,12 +67,12 @@ def enlargement(side: int) -> torch.Tensor:
     return torch.from_numpy(np.floor(weights * 2**BITS + 0.5))
 
 
-def enlarged(pictures: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Grey pictures (n, side, side) as float32 (n, 3, SIZE, SIZE) in 0..255, rounded after each axis.
+def enlarged(images: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Grey images (n, side, side) as float32 (n, 3, SIZE, SIZE) in 0..255, rounded after each axis.
 
     Sums of whole numbers below 2^53 are exact in float64, in whatever order they are added.
     """
-    wide = torch.floor((pictures.double() @ weights.T + 2 ** (BITS - 1)) / 2**BITS)
+    wide = torch.floor((images.double() @ weights.T + 2 ** (BITS - 1)) / 2**BITS)
     full = torch.floor((weights @ wide + 2 ** (BITS - 1)) / 2**BITS)
     return full.float()[:, None].expand(-1, 3, -1, -1)
 
@@ -80,7 +80,7 @@ def enlarged(pictures: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 def embed(
     network: ResNet50, images: np.ndarray, device: str, batch: int
 ) -> torch.Tensor:
-    """The embeddings of grey pictures, on the device."""
+    """The embeddings of grey images, on the device."""
     weights = enlargement(images.shape[1]).to(device)
     rows = torch.empty(len(images), WIDTH, device=device)
     for start in range(0, len(images), batch):
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="number of training pictures; half as many test pictures",
+        help="number of training images; half as many test images",
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)

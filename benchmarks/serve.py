@@ -1,7 +1,7 @@
 """Latency and throughput of `imprint serve` on this machine: `python benchmarks/serve.py [BACKBONE]`.
 
 Learning: send one example, then one query; the time until the updated model has answered. Answering: many queries over
-several concurrent connections, compared with `Imprinter.predict` of the same pictures in one process. Rounds of both
+several concurrent connections, compared with `Imprinter.predict` of the same images in one process. Rounds of both
 alternate, and medians over rounds are printed, so that other load on the machine affects both equally.
 """
 
@@ -66,20 +66,20 @@ class Connection:
 def learning(address: str) -> np.ndarray:
     """Milliseconds from sending an example to the prediction of the updated model."""
     connection, times = Connection(address), []
-    pictures = photographs(NEW + 1, 2)
-    for raw in pictures[:NEW]:
+    images = photographs(NEW + 1, 2)
+    for raw in images[:NEW]:
         begun = time.perf_counter()
         connection.post("/api/items?label=class0&name=new.jpg", raw)
-        connection.post("/api/predict", pictures[-1])
+        connection.post("/api/predict", images[-1])
         times.append(1e3 * (time.perf_counter() - begun))
         time.sleep(0.7)  # the pace of a user; the evaluation runs meanwhile
     return np.array(times)
 
 
-def answering(address: str, pictures: list[bytes]) -> tuple[float, list[float]]:
+def answering(address: str, images: list[bytes]) -> tuple[float, list[float]]:
     """Total seconds for all queries over several concurrent connections, and the milliseconds of each query."""
     times: list[float] = []
-    waiting = iter(pictures)
+    waiting = iter(images)
     lock = threading.Lock()
 
     def work() -> None:
@@ -131,7 +131,7 @@ def main(backbone: str) -> None:
                     f"/api/items?label=class{i % CLASSES}&name={i}.jpg", raw
                 )
             new = learning(address)
-            print(f"{backbone}, {CLASSES} classes of {PER_CLASS} pictures and more")
+            print(f"{backbone}, {CLASSES} classes of {PER_CLASS} images and more")
             print(
                 f"learn one, then ask: p50 {np.median(new):.0f} ms, p95 {np.percentile(new, 95):.0f} ms"
             )
@@ -157,7 +157,7 @@ def main(backbone: str) -> None:
             )
             print(f"p50 {np.median(each):.0f} ms, p95 {np.percentile(each, 95):.0f} ms")
             print(
-                f"a picture: served {1e3 * np.median(served) / QUESTIONS:.2f} ms, ",
+                f"an image: served {1e3 * np.median(served) / QUESTIONS:.2f} ms, ",
                 end="",
             )
             print(

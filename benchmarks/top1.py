@@ -1,10 +1,10 @@
 """Top-1 accuracy of a backbone with its own classifier on ImageNet's validation set, to verify the port.
 
-    python benchmarks/top1.py PICTURES efficientnet_lite0
-    python benchmarks/top1.py PICTURES torchvision:mobilenet_v2
-    python benchmarks/top1.py PICTURES resnet50_keras --weights whole.npz      # of benchmarks/resnet50.py --classifier
+    python benchmarks/top1.py IMAGES efficientnet_lite0
+    python benchmarks/top1.py IMAGES torchvision:mobilenet_v2
+    python benchmarks/top1.py IMAGES resnet50_keras --weights whole.npz      # of benchmarks/resnet50.py --classifier
 
-PICTURES has one folder for each of the 1,000 classes, 000 to 999 in the order of their WordNet ids.
+IMAGES has one folder for each of the 1,000 classes, 000 to 999 in the order of their WordNet ids.
 """
 
 import argparse
@@ -30,8 +30,8 @@ def keras(weights: Path) -> tuple[Preprocess, Scores]:
     network = ResNet50(weights)
 
     def scores(batch: np.ndarray) -> np.ndarray:
-        pictures = torch.from_numpy(batch).permute(0, 3, 1, 2).float()
-        return network.scores(network.embed(pictures)).numpy()
+        images = torch.from_numpy(batch).permute(0, 3, 1, 2).float()
+        return network.scores(network.embed(images)).numpy()
 
     return KERAS, scores
 
@@ -60,7 +60,7 @@ def torchvision(spec: str) -> tuple[Preprocess, Scores]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("pictures", type=Path)
+    parser.add_argument("images", type=Path)
     parser.add_argument("network")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--batch", type=int, default=20)
@@ -71,12 +71,12 @@ def main() -> None:
         rule, scores = (
             torchvision if given.network.startswith("torchvision:") else shipped
         )(given.network)
-    files = sorted(given.pictures.glob("*/*"))
+    files = sorted(given.images.glob("*/*"))
     right = 0
     for start in range(0, len(files), given.batch):
         part = files[start : start + given.batch]
         batch = np.stack(
-            [rule.picture(np.asarray(Image.open(path).convert("RGB"))) for path in part]
+            [rule.image(np.asarray(Image.open(path).convert("RGB"))) for path in part]
         )
         right += sum(
             scores(batch).argmax(axis=1) == [int(path.parent.name) for path in part]
@@ -84,7 +84,7 @@ def main() -> None:
         done = start + len(part)
         if done % 500 == 0 or done == len(files):
             print(
-                f"{given.network}: {100 * right / done:.2f} % of {done:,} pictures",
+                f"{given.network}: {100 * right / done:.2f} % of {done:,} images",
                 flush=True,
             )
 

@@ -1,9 +1,9 @@
 """Accuracy of the deepest likely node for rejected inputs, for inputs of known and of unknown classes.
 
-    python benchmarks/trees.py pictures shared/embeddings/subset/deit_tiny-cifar10.npz
+    python benchmarks/trees.py images shared/embeddings/subset/deit_tiny-cifar10.npz
     python benchmarks/trees.py texts clinc.npz
 
-`pictures`: CIFAR-10 below `animal` and `vehicle`, without two animals and one vehicle; digits of the MNIST pack in the
+`images`: CIFAR-10 below `animal` and `vehicle`, without two animals and one vehicle; digits of the MNIST pack in the
 same folder belong to no node. `texts`: CLINC150 below its ten domains, without three intents of each; its out-of-scope
 queries belong to no node. `clinc.npz` holds `train`, `train_y`, `test`, `test_y` and `oos_test`, embedded by minilm.
 Prints, for inputs rejected by p-values below 0.05, by minimum node probability and minimum p-value: the share of inputs
@@ -21,7 +21,7 @@ from imprint.core.tree import LabelTree
 UNKNOWN, DRAWS = 0.05, 3
 RULES = ((0.9, 0.0), (0.8, 0.0), (0.8, 0.01), (0.8, 0.02))
 """The least probability of a node, and the least p-value; the third is the rule of `imprint.core.tree`."""
-PICTURES = [
+IMAGES = [
     "airplane",
     "automobile",
     "bird",
@@ -61,7 +61,7 @@ DOMAINS = {
 }
 
 
-def pictures(path: Path) -> tuple[np.ndarray, ...]:
+def images(path: Path) -> tuple[np.ndarray, ...]:
     def rows(file: Path, part: str) -> np.ndarray:
         pack = np.load(file)
         return pack[part].astype("float32") * pack["scale"] + (
@@ -69,7 +69,7 @@ def pictures(path: Path) -> tuple[np.ndarray, ...]:
         )
 
     def labels(part: str) -> np.ndarray:
-        names = [PICTURES[i] for i in np.load(path)[f"{part}_labels"]]
+        names = [IMAGES[i] for i in np.load(path)[f"{part}_labels"]]
         return np.array(
             [f"{'vehicle' if name in VEHICLES else 'animal'}/{name}" for name in names]
         )
@@ -100,7 +100,7 @@ def held_out(kind: str, y: np.ndarray, seed: int) -> list[str]:
     tree, rng = LabelTree.of(np.unique(y).tolist()), np.random.default_rng(seed)
     sizes = (
         {"animal": 2, "vehicle": 1}
-        if kind == "pictures"
+        if kind == "images"
         else dict.fromkeys(tree.level(1), 3)
     )
     return [
@@ -111,7 +111,7 @@ def held_out(kind: str, y: np.ndarray, seed: int) -> list[str]:
 
 
 def main(kind: str, path: Path) -> None:
-    X, y, Q, truth, outside = pictures(path) if kind == "pictures" else texts(path)
+    X, y, Q, truth, outside = images(path) if kind == "images" else texts(path)
     results: dict[
         tuple[str, tuple[float, float]], list[tuple[float, float, float]]
     ] = {}

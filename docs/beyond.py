@@ -1,4 +1,4 @@
-"""Write the tables and pictures of `beyond.md` and of the pages in `beyond/`.
+"""Write the tables and images of `beyond.md` and of the pages in `beyond/`.
 
     python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
 
@@ -22,7 +22,7 @@ from imprint_reproduction.collapse import measured_nc1
 from imprint_reproduction.page import read_runs
 from imprint_reproduction.sections import (
     Claims,
-    Picture,
+    Image,
     Run,
     Section,
     sections_by_artefact,
@@ -31,8 +31,8 @@ from imprint_reproduction.setting import MAX, cosine, role_study, unnormalised
 from imprint_reproduction.table_result import compare_rows
 
 HERE = Path(__file__).resolve().parent
-PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
-KINDS = (PICTURES, TEXTS, SOUNDS)
+IMAGES, TEXTS, SOUNDS, KERNEL = "images", "texts", "sounds", "kernel"
+KINDS = (IMAGES, TEXTS, SOUNDS)
 METHODS = {
     "one mean, `max` (Qi et al.)": cosine("mean"),
     "k-means, k = 20, `max` (the paper's)": cosine("kmeans(k=20)"),
@@ -68,8 +68,8 @@ def table(run: Run, name: str) -> TextTable:
     return next(p for p in section(run, name).parts if isinstance(p, TextTable))
 
 
-def picture(run: Run, name: str) -> Picture:
-    return next(p for p in section(run, name).parts if isinstance(p, Picture))
+def image(run: Run, name: str) -> Image:
+    return next(p for p in section(run, name).parts if isinstance(p, Image))
 
 
 def together_table(folders: Sequence[Path]) -> TextTable:
@@ -250,7 +250,7 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
         "sounds-shots": (heard, "shots"),
     }
     for file, (run, name) in drawings.items():
-        (HERE / "results" / f"{file}.svg").write_bytes(picture(run, name).svg)
+        (HERE / "results" / f"{file}.svg").write_bytes(image(run, name).svg)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Classify pictures with an exported model: python run_onnx.py model.onnx a.png b.jpg"""
+"""Classify images with an exported model: python run_onnx.py model.onnx a.png b.jpg"""
 
 import json
 import sys
@@ -14,29 +14,25 @@ height, width = rule["size"]
 
 
 def opened(path):
-    """A picture as imprint reads it: upright, in 8 bits, on white if transparent."""
-    picture = ImageOps.exif_transpose(Image.open(path))
-    if picture.mode.startswith("I"):  # 16 bits of grey; Pillow would clip them
-        grey = (np.asarray(picture).astype(np.int64) + 128) // 257
-        picture = Image.fromarray(grey.astype(np.uint8))
-    if picture.has_transparency_data:
-        colours = picture.convert("RGBA")
-        picture = Image.new("RGB", colours.size, "white")
-        picture.paste(colours, mask=colours)
-    return picture.convert("RGB").convert("RGB" if rule["colour"] == "rgb" else "L")
+    """An image as imprint reads it: upright, in 8 bits, on white if transparent."""
+    image = ImageOps.exif_transpose(Image.open(path))
+    if image.mode.startswith("I"):  # 16 bits of grey; Pillow would clip them
+        grey = (np.asarray(image).astype(np.int64) + 128) // 257
+        image = Image.fromarray(grey.astype(np.uint8))
+    if image.has_transparency_data:
+        colours = image.convert("RGBA")
+        image = Image.new("RGB", colours.size, "white")
+        image.paste(colours, mask=colours)
+    return image.convert("RGB").convert("RGB" if rule["colour"] == "rgb" else "L")
 
 
 for path in sys.argv[2:]:
-    picture = opened(path)
-    side = int(rule.get("crop", 1) * min(picture.size))  # with `crop`, a central square
-    left, top = ((length - side + 1) // 2 for length in picture.size)
+    image = opened(path)
+    side = int(rule.get("crop", 1) * min(image.size))  # with `crop`, a central square
+    left, top = ((length - side + 1) // 2 for length in image.size)
     box = (left, top, left + side, top + side) if "crop" in rule else None
-    small = picture.resize(
-        (width, height), Image.Resampling[rule["filter"].upper()], box
-    )
+    small = image.resize((width, height), Image.Resampling[rule["filter"].upper()], box)
     pixels = np.asarray(small).reshape(1, height, width, -1)
-    scores, probabilities = session.run(
-        ["scores", "probabilities"], {"pictures": pixels}
-    )
+    scores, probabilities = session.run(["scores", "probabilities"], {"images": pixels})
     best = scores[0].argmax()
     print(f"{path}\t{classes[best]}\t{probabilities[0, best]:.3f}")

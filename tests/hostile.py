@@ -1,4 +1,4 @@
-"""Ten thousand hostile inputs: models, pictures, tables, arrays and requests (`make hostile`), and hostile systems (see
+"""Ten thousand hostile inputs: models, images, tables, arrays and requests (`make hostile`), and hostile systems (see
 `hostile_systems.py`).
 
 Each trial must end with a correct result or an error of one sentence. The script counts failures: raw exceptions,
@@ -94,7 +94,7 @@ def models(folder: Path):
     return trial
 
 
-def pictures(folder: Path):
+def images(folder: Path):
     """Damaged PNG, JPEG, GIF, BMP, TIFF and WebP files."""
     from imprint.core.errors import UnreadableInput
     from imprint.modalities import modality
@@ -264,7 +264,7 @@ def requests(folder: Path):
         b'{"do": "add"}',
         b"\xff\xfe",
         b'{"do": {"a": 1}}',
-        library.picture(1),
+        library.image(1),
     ]
     queries = [
         "",
@@ -309,7 +309,7 @@ def requests(folder: Path):
 
 KINDS = {
     "models": (models, 0.4),
-    "pictures": (pictures, 0.3),
+    "images": (images, 0.3),
     "tables": (tables, 0.1),
     "arrays": (arrays, 0.15),
 }

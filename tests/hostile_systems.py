@@ -186,7 +186,7 @@ def limits(folder: Path):
     import pyarrow.parquet as pq
 
     from imprint import ImprintClassifier, datasets
-    from imprint.modalities.image import formats, read_picture
+    from imprint.modalities.image import formats, read_image
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 64)).astype(np.float32)
@@ -199,20 +199,20 @@ def limits(folder: Path):
     (folder / "a.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
     model = ImprintClassifier(generator="mean").fit(X[:3000], y[:3000])
     model.save(folder / "m")
-    picture = Image.fromarray(
+    image = Image.fromarray(
         rng.integers(0, 200, (750, 1000, 3), dtype=np.uint8).repeat(6, 0).repeat(4, 1)
     )
     raw = {}
     for name in set(formats()) & {"PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF"}:
         out = io.BytesIO()
-        (picture.convert("P") if name == "GIF" else picture).save(out, name)
+        (image.convert("P") if name == "GIF" else image).save(out, name)
         raw[name] = out.getvalue()
-        read_picture(raw[name])  # loads the decoder
+        read_image(raw[name])  # loads the decoder
     with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("cat/1.png", raw["PNG"])
         archive.writestr("dog/1.png", raw["PNG"])
     actions = {
-        **{name: lambda name=name: read_picture(raw[name]) for name in sorted(raw)},
+        **{name: lambda name=name: read_image(raw[name]) for name in sorted(raw)},
         "npz": lambda: datasets.load(folder / "a.npz"),
         "npy": lambda: datasets.load(folder / "a.npy", labelled=False),
         "parquet": lambda: datasets.load(folder / "a.parquet"),
@@ -337,14 +337,14 @@ def watching(folder: Path):
 
     shades = {"dark": 20, "light": 230}
 
-    def picture(label: str, seed: int) -> bytes:
+    def image(label: str, seed: int) -> bytes:
         noise = np.random.default_rng(seed).integers(-15, 15, (12, 12))
         out = io.BytesIO()
         Image.fromarray((shades[label] + noise).astype(np.uint8)).save(out, "PNG")
         return out.getvalue()
 
     pixels = [
-        np.asarray(Image.open(io.BytesIO(picture(label, i))))
+        np.asarray(Image.open(io.BytesIO(image(label, i))))
         for label in shades
         for i in range(20)
     ]
@@ -356,7 +356,7 @@ def watching(folder: Path):
         places = [root, *(root / name for name in "ab")]
         place = places[int(rng.integers(3))]
         path = place / f"{rng.integers(4)}.png"
-        content = picture(str(rng.choice(list(shades))), int(rng.integers(100)))
+        content = image(str(rng.choice(list(shades))), int(rng.integers(100)))
         kind = rng.integers(9)
         with suppress(OSError):
             if kind == 0 and place != root:
@@ -372,7 +372,7 @@ def watching(folder: Path):
             elif kind == 5:
                 path.mkdir()
             elif kind == 6:
-                (place / "notes.txt").write_text("not a picture")
+                (place / "notes.txt").write_text("not an image")
             else:
                 place.mkdir(exist_ok=True)
                 path.write_bytes(content)

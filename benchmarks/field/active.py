@@ -39,9 +39,7 @@ def main() -> None:
         for method, name in NAMES.items():
             for budget, mean in zip(budgets, np.mean(by_method[method], axis=0)):
                 scores[name][f"{pack.removeprefix('minilm-')} @ {budget}"] = float(mean)
-    heads = [
-        f"{kind}, {budget}" for kind in ("pictures", "texts") for budget in budgets
-    ]
+    heads = [f"{kind}, {budget}" for kind in ("images", "texts") for budget in budgets]
     print(
         "| rows chosen by | " + " | ".join(heads) + " |\n|---|" + "---:|" * len(heads)
     )

@@ -3,7 +3,7 @@
     python benchmarks/field/data.py        embed the texts (once; about five minutes on two cores)
 
 Texts are read in their published formats from `$IMPRINT_SHARED/data/text` and embedded by the bundled `minilm` network;
-the result is cached in `out/field`. Picture embeddings are the packs in `$IMPRINT_SHARED/embeddings/subset`.
+the result is cached in `out/field`. Image embeddings are the packs in `$IMPRINT_SHARED/embeddings/subset`.
 """
 
 import csv
@@ -22,7 +22,7 @@ CACHE = ROOT / "out" / "field"
 TEXTS = ("banking77", "clinc150", "trec", "goemotions")
 DATASETS = ("mnist", "fashionmnist", "cifar10")
 BACKBONES = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
-PICTURES = tuple(f"{backbone}-{name}" for name in DATASETS for backbone in BACKBONES)
+IMAGES = tuple(f"{backbone}-{name}" for name in DATASETS for backbone in BACKBONES)
 COARSE = {
     "ABBR": "abbreviation",
     "DESC": "description",
@@ -47,11 +47,11 @@ class Pack(NamedTuple):
 
 def load(name: str) -> Pack:
     """A pack by name: a text set, or `BACKBONE-DATASET`."""
-    return texts(name) if name in TEXTS else pictures(name)
+    return texts(name) if name in TEXTS else images(name)
 
 
-def pictures(name: str) -> Pack:
-    """Embedded pictures, dequantised."""
+def images(name: str) -> Pack:
+    """Embedded images, dequantised."""
     with np.load(SHARED / "embeddings" / "subset" / f"{name}.npz") as file:
         offset = file["offset"] if "offset" in file.files else 0
         X, Q = (

@@ -3,7 +3,7 @@
     python benchmarks/field/forgetting.py [--pack deit_tiny-cifar10] [--rows 200]
 
 `kernel` forgets a row by forgetting its class and learning the other rows of the class again or, with `keep_rows`, by
-`forget_rows`, which needs the row alone. The tags of a picture are
+`forget_rows`, which needs the row alone. The tags of an image are
 its class and "animal" or "vehicle"; forgetting a tag removes it from all rows. The table holds the largest relative
 difference of scores and probabilities, whether the stored numbers are bit-identical, and the processor time with the
 first prediction, relative to fitting without the row, class or tag. The last line shows how exactly the states of the

@@ -9,13 +9,13 @@ learned so far. The first table holds the final accuracy, the second the mean ov
 import time
 
 import numpy as np
-from data import PICTURES, load, per_class
+from data import IMAGES, load, per_class
 from peers import HEADS, PUBLISHED_WIDTHS, WIDTHS
 from tables import grid, measured_once, parser_of, print_comparison
 
 from imprint.kernels.rows import unit_rows
 
-PACKS = (*PICTURES, "banking77", "trec")
+PACKS = (*IMAGES, "banking77", "trec")
 STEPS, MAX_TEST, MANY_CLASSES, MAX_ROWS_OF_MANY = 10, 1000, 50, 30
 OURS = "kernel, k = 100"
 

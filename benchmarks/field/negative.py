@@ -1,8 +1,8 @@
-"""Ideas that did not help: several views per picture, pseudo-labels, leave-one-out with two rows per class.
+"""Ideas that did not help: several views per image, pseudo-labels, leave-one-out with two rows per class.
 
     python benchmarks/field/negative.py [views] [pseudo-labels] [leave-one-out]
 
-Views: `efficientnet_lite0` embeds each training picture of CIFAR-10 six times (original, mirrored, and four crops of
+Views: `efficientnet_lite0` embeds each training image of CIFAR-10 six times (original, mirrored, and four crops of
 7/8 of its sides); the views are additional rows, or their mean is the row. Pseudo-labels: a model of 5 rows per class
 predicts a pool, and the same number of most probable rows of every class is added to the training data. In the pool,
 all classes are equally frequent, or the rarest has a twentieth of the rows of the most frequent class.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from data import PICTURES, SHARED, load, per_class
+from data import IMAGES, SHARED, load, per_class
 from tables import measured_once
 
 from imprint import Imprinter, recipe
@@ -29,7 +29,7 @@ def accuracy(X: np.ndarray, y: np.ndarray, Q: np.ndarray, t: np.ndarray) -> floa
 
 
 def views_of(pixels: np.ndarray) -> list[np.ndarray]:
-    """The picture, its mirror image and four crops."""
+    """The image, its mirror image and four crops."""
     side, cut = pixels.shape[1], pixels.shape[1] // 8
     crops = [
         pixels[:, i : i + side - cut, j : j + side - cut]
@@ -40,11 +40,11 @@ def views_of(pixels: np.ndarray) -> list[np.ndarray]:
 
 
 def views() -> Iterator[str]:
-    """One and twenty pictures per class: only the picture, its views as rows, and the mean of the views."""
+    """One and twenty images per class: only the image, its views as rows, and the mean of the views."""
     with np.load(SHARED / "data" / "cifar10.npz") as file:
         y, t = file["train_labels"].astype(int), file["test_labels"].astype(int)
         rows = per_class(y, ROWS_OF_VIEWS, np.random.default_rng(0))
-        pictures, y, test_pictures = (
+        images, y, test_images = (
             file["train_images"][rows],
             y[rows],
             file["test_images"],
@@ -53,11 +53,11 @@ def views() -> Iterator[str]:
     V = np.stack(
         [
             unit_rows(model.look(list(np.ascontiguousarray(view))).X)
-            for view in views_of(pictures)
+            for view in views_of(images)
         ],
         axis=1,
     )
-    Q = model.look(list(test_pictures)).X  # V: (rows, views, d)
+    Q = model.look(list(test_images)).X  # V: (rows, views, d)
     for shots, draws in ((1, DRAWS), (ROWS_OF_VIEWS, 1)):
         figures = []
         for draw in range(draws):
@@ -74,7 +74,7 @@ def views() -> Iterator[str]:
                 ]
             )
         plain, rows_, mean = np.mean(figures, axis=0)
-        yield f"CIFAR-10, {shots} per class: picture {plain:.1f}, six views as rows {rows_:.1f}, their mean {mean:.1f}"
+        yield f"CIFAR-10, {shots} per class: image {plain:.1f}, six views as rows {rows_:.1f}, their mean {mean:.1f}"
 
 
 def pseudo_labels() -> Iterator[str]:
@@ -84,7 +84,7 @@ def pseudo_labels() -> Iterator[str]:
         ("unequally frequent classes", np.geomspace(POOL, POOL / 20, 10).astype(int)),
     ):
         figures = []
-        for name in PICTURES:
+        for name in IMAGES:
             pack, rng = load(name), np.random.default_rng(0)
             order = rng.permutation(len(pack.y))
             by_class = [order[pack.y[order] == c] for c in range(10)]
@@ -121,7 +121,7 @@ def leave_one_out() -> Iterator[str]:
     """Leave-one-out accuracy and test accuracy."""
     for shots in (2, 5, 20):
         figures = []
-        for name in PICTURES:
+        for name in IMAGES:
             pack = load(name)
             for draw in range(3 if shots < 20 else 1):
                 rows = per_class(pack.y, shots, np.random.default_rng(draw))

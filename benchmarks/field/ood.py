@@ -1,4 +1,4 @@
-"""Out-of-distribution detection: out-of-scope queries, unseen classes of photographs, and pictures of other data sets.
+"""Out-of-distribution detection: out-of-scope queries, unseen classes of photographs, and images of other data sets.
 
     python benchmarks/field/ood.py [--rows 20] [--diagram FILE.svg]
 
@@ -129,13 +129,13 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 
 def names() -> list[str]:
     """The names of all instances."""
-    pictures = (
+    images = (
         "photographs",
         *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others),
     )
     return [
         "CLINC150",
-        *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES),
+        *(f"{kind} @ {network}" for kind in images for network in BACKBONES),
     ]
 
 
@@ -207,7 +207,7 @@ def main() -> None:
         "--rows",
         type=int,
         default=20,
-        help="training rows per class of CLINC150; pictures have more",
+        help="training rows per class of CLINC150; images have more",
     )
     options = parser.parse_args()
     figures = {

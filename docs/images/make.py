@@ -1,4 +1,4 @@
-"""Draw the picture of the first page: `python docs/images/make.py`. TinyNet on scikit-learn's digits, five seeds."""
+"""Draw the image of the first page: `python docs/images/make.py`. TinyNet on scikit-learn's digits, five seeds."""
 
 from pathlib import Path
 

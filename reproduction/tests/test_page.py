@@ -9,7 +9,7 @@ from imprint_reproduction.page import markdown_pages
 from imprint_reproduction.sections import (
     Claim,
     Claims,
-    Picture,
+    Image,
     Run,
     Section,
     Verdict,
@@ -17,7 +17,7 @@ from imprint_reproduction.sections import (
     sections_by_artefact,
 )
 
-PICTURE = Picture(
+IMAGE = Image(
     "ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks."
 )
 CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")
@@ -27,7 +27,7 @@ TABLE = Section(
     "A table",
     "Table 1",
     "48 instances.",
-    (CELLS, PICTURE),
+    (CELLS, IMAGE),
     (CLAIM,),
     "Said once.",
 )
@@ -39,7 +39,7 @@ COUNTS = Section(
     (),
     (Claim("Seven.", Verdict.FAILS, "eight"),),
 )
-LINES = replace(PICTURE, name="curves")
+LINES = replace(IMAGE, name="curves")
 CURVES = Section(
     "curves",
     "Curves",
@@ -66,7 +66,7 @@ def as_markdown(runs):
 def test_later_runs_show_only_their_differences():
     table, counts, curves = sections_by_artefact([SMALL, FULL])
     assert [run.name for run, _ in table] == ["subset", "full size"]
-    assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == [
+    assert [p.name for p in table[1][1].parts if isinstance(p, Image)] == [
         "ranks-full-size"
     ]
     assert [run.name for run, _ in counts] == ["subset"]  # the same in both runs
@@ -202,12 +202,12 @@ def test_a_page_of_one_artefact_names_only_what_it_shows():
     )
 
 
-def test_a_picture_scrolls_in_its_own_box_unless_it_is_small():
+def test_an_image_scrolls_in_its_own_box_unless_it_is_small():
     def shown(width):
-        picture = replace(
-            PICTURE, svg=f'<?xml?><svg width="{width}pt">drawing</svg>'.encode()
+        image = replace(
+            IMAGE, svg=f'<?xml?><svg width="{width}pt">drawing</svg>'.encode()
         )
-        return page([replace(SMALL, sections=(replace(TABLE, parts=(picture,)),))])
+        return page([replace(SMALL, sections=(replace(TABLE, parts=(image,)),))])
 
     box = '<div class="wide" tabindex="0" role="group" aria-label="Figure"><svg width='
     assert f"<figure>{box}" in shown(500)

@@ -5,7 +5,7 @@
 - Every other `python` block is executed; the blocks of a page share their names.
 - In a `console` block, every line after `$ ` is run, and the lines below it are its expected output. Words must be
   equal, numbers must agree within 10 %, and `...` matches anything.
-- `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`,
+- `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as images; `vectors.parquet`,
   `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and
   `new.csv` are made-up messages.
 """
@@ -78,13 +78,13 @@ def write(place, body):
 
 
 def paint(folder):
-    """Save forty pictures of each of three digits, twelve of a fourth, and a new picture."""
+    """Save forty images of each of three digits, twelve of a fourth, and a new image."""
     digits = load_digits()
-    pictures = (digits.images * 15.9375).round().astype(np.uint8)
+    images = (digits.images * 15.9375).round().astype(np.uint8)
 
     def save(path, i):
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pictures[i]).save(path)
+        Image.fromarray(images[i]).save(path)
 
     parts = [
         (label, place, rows)

@@ -1,4 +1,4 @@
-"""Exported models on a thousand real pictures, run without imprint."""
+"""Exported models on a thousand real images, run without imprint."""
 
 import json
 import subprocess
@@ -43,12 +43,12 @@ def outputs(path, **inputs):
     return [np.concatenate(p) for p in zip(*parts)]
 
 
-def equal(model, path, pictures):
+def equal(model, path, images):
     """Assert that the graph and the library give the same predictions and probabilities."""
     scores, probabilities = outputs(
-        path, pictures=np.stack([model.backbone.prepare(p) for p in pictures])
+        path, images=np.stack([model.backbone.prepare(p) for p in images])
     )
-    rows = model.look(pictures)
+    rows = model.look(images)
     np.testing.assert_array_equal(
         model.classes_[scores.argmax(axis=1)], model.predict(rows)
     )
@@ -78,23 +78,23 @@ def test_a_thousand_clothes_from_pixels_to_labels(shared_folder):
 @pytest.mark.shared
 def test_a_network_with_floats_and_channels_first(shared_folder):
     with np.load(shared_folder / "data" / "cifar10.npz") as pack:
-        pictures, labels = list(pack["train_images"][:40]), pack["train_labels"][:40]
+        images, labels = list(pack["train_images"][:40]), pack["train_labels"][:40]
     model = Imprinter(
         f"onnx:{shared_folder}/models/deit_tiny.onnx", threads=1, recipe="qi2018"
     )
-    model.fit((pictures[:20], labels[:20]))
-    equal(model, export(model, "m.onnx").path, pictures[20:])
+    model.fit((images[:20], labels[:20]))
+    equal(model, export(model, "m.onnx").path, images[20:])
 
 
 @pytest.fixture(params=["efficientnet_lite0", "tinynet"])
 def network(request):
-    """A network that crops the centre of a picture, and one that uses the whole picture."""
+    """A network that crops the centre of an image, and one that uses the whole image."""
     return request.param
 
 
 @pytest.fixture
 def photos(tmp_path, network):
-    """Digits as picture files, grey and coloured, not all square, and a model fitted on them."""
+    """Digits as image files, grey and coloured, not all square, and a model fitted on them."""
     split = datasets.load("digits", "test")
     for i in range(60):
         folder = tmp_path / "photos" / f"digit {split.labels[i]}"
@@ -124,7 +124,7 @@ def test_a_short_program_without_imprint_agrees_with_the_library(photos, capsys)
     )
 
 
-def test_the_program_agrees_on_pictures_of_every_kind(photos, capsys):
+def test_the_program_agrees_on_images_of_every_kind(photos, capsys):
     grey = np.asarray(Image.open(photos[0]).convert("L"))
     kinds = {
         "wide.png": Image.fromarray(grey.astype(np.uint16) * 257),
@@ -132,8 +132,8 @@ def test_the_program_agrees_on_pictures_of_every_kind(photos, capsys):
         "palette.gif": Image.fromarray(grey).convert("P"),
         "bits.png": Image.fromarray(grey > 100),
     }
-    for name, picture in kinds.items():
-        picture.save(name)
+    for name, image in kinds.items():
+        image.save(name)
     assert main(["export", "m.imprint", "--to", "onnx"]) == 0
     words = [sys.executable, "-c", WITHOUT_IMPRINT, EXAMPLE, "m.onnx", *kinds]
     done = subprocess.run(

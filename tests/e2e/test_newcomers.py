@@ -96,7 +96,7 @@ def test_imprint_is_imported_from_the_wheel(place):
 
 
 @pytest.mark.parametrize(
-    "script", ["pictures.sh", "device.py", "researcher.sh", "developer.sh"]
+    "script", ["images.sh", "device.py", "researcher.sh", "developer.sh"]
 )
 def test_newcomer(script, place):
     call("python" if script.endswith(".py") else "sh", SCRIPTS / script, **place)
@@ -105,7 +105,7 @@ def test_newcomer(script, place):
 def test_every_script_is_run():
     parts = {"photos.py", "median.py", "conftest.py"}
     assert {p.name for p in SCRIPTS.glob("*.*")} - parts == {
-        "pictures.sh",
+        "images.sh",
         "device.py",
         "researcher.sh",
         "developer.sh",
@@ -136,7 +136,7 @@ def test_the_wheel_and_the_source_archive_hold_licence_weights_and_records(
         "LICENSE",
         "Makefile",
         "examples/run_onnx.py",
-        "tests/e2e/newcomers/pictures.sh",
+        "tests/e2e/newcomers/images.sh",
         "docs/export.md",
     ):
         assert (tree / name).is_file()

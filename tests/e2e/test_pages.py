@@ -53,7 +53,7 @@ def look(browser, page: Path, width: int):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_cell_scrolls_to_its_pictures(browser, pages, width):
+def test_a_cell_scrolls_to_its_images(browser, pages, width):
     look(browser, pages / "evaluate.html", width)
     headings = [h.text for h in browser.find_elements("css selector", "h2")]
     assert headings[:2] == ["Mistakes", "Confusion matrix"]
@@ -68,7 +68,7 @@ def test_a_cell_scrolls_to_its_pictures(browser, pages, width):
     ] == [(True, True)]
     assert (
         len(opened[0].find_elements("css selector", "img")) == 2
-    )  # itself and the closest training picture
+    )  # itself and the closest training image
     top = browser.execute_script(
         "return arguments[0].getBoundingClientRect().top", opened[0]
     )

@@ -108,7 +108,7 @@ def test_the_command_writes_the_same_file(cluster, tmp_path):
         place = tmp_path / "photos" / f"class {i % 3}" / f"{i}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (40, 50, 3), np.uint8)).save(place)
-    (tmp_path / "photos" / "class 0" / "broken.png").write_bytes(b"no picture")
+    (tmp_path / "photos" / "class 0" / "broken.png").write_bytes(b"no image")
 
     def embed(name, *options):
         env = {**os.environ, "IMPRINT_HOME": str(tmp_path / f"home of {name}")}
@@ -131,7 +131,7 @@ def test_the_command_writes_the_same_file(cluster, tmp_path):
     local, ray = embed("local"), embed("ray", "--engine", "ray")
     assert (local.returncode, ray.returncode) == (1, 1), (
         ray.stderr
-    )  # one picture cannot be read
+    )  # one image cannot be read
     assert "broken.png" in ray.stderr
     assert ray.stderr.replace("ray.npz", "local.npz") == local.stderr
     assert (tmp_path / "ray.npz").read_bytes() == (tmp_path / "local.npz").read_bytes()

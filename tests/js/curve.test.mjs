@@ -16,6 +16,6 @@ test("a small gain is stated and marked", () => {
   assert.deepEqual(gain([]), { text: "", flat: false });
 });
 
-test("points span the picture", () => {
+test("points span the image", () => {
   assert.equal(points(curve, 40, 10), "10.0,5.0 20.0,3.0 40.0,3.0");
 });

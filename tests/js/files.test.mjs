@@ -11,13 +11,13 @@ test("the first folder below what all have in common names the class", () => {
   assert.deepEqual(classes(groups), [["cat", ["1.jpg", "2.jpg"]], ["dog", ["3.jpg"]]]);
 });
 
-test("one folder of pictures is one class, and loose files go where they were told", () => {
+test("one folder of images is one class, and loose files go where they were told", () => {
   assert.deepEqual(classes(byClass(given("cat/1.jpg", "cat/2.jpg"), "loose")), [["cat", ["1.jpg", "2.jpg"]]]);
   assert.deepEqual(classes(byClass(given("1.jpg", "2.jpg"), "loose")), [["loose", ["1.jpg", "2.jpg"]]]);
   assert.deepEqual(classes(byClass(given("cat/1.jpg", "2.jpg"), "loose")), [["cat", ["1.jpg"]], ["loose", ["2.jpg"]]]);
 });
 
-test("test pictures next to training pictures are held out", () => {
+test("test images next to training images are held out", () => {
   const groups = byClass(given("set/train/cat/1.jpg", "set/train/dog/2.jpg", "set/test/cat/3.jpg", "set/val/dog/4.jpg"), "loose");
   assert.deepEqual(classes(groups), [["cat", ["1.jpg"]], ["dog", ["2.jpg"]], ["cat held out", ["3.jpg"]], ["dog held out", ["4.jpg"]]]);
 });

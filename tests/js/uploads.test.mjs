@@ -13,7 +13,7 @@ test("every file is sent once, a few at a time, and failures are counted", async
     most = Math.max(most, (now += 1));
     await pause();
     now -= 1;
-    if (file.name === "7.jpg") throw new Error("Cannot read 7.jpg: not a picture.");
+    if (file.name === "7.jpg") throw new Error("Cannot read 7.jpg: not an image.");
     sent.push(file.name);
     return { id: 1, new: file.name !== "8.jpg", others: file.name === "9.jpg" ? [{ id: 7, label: "dog" }] : [] };
   }, () => {});

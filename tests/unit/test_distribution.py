@@ -139,12 +139,12 @@ def test_a_command_imports_no_more_than_it_needs(words, absent, tmp_path, monkey
 
     monkeypatch.chdir(tmp_path)
     if words[0] == "predict":
-        pictures = np.random.default_rng(0).integers(
+        images = np.random.default_rng(0).integers(
             0, 255, (4, 16, 16, 3), dtype=np.uint8
         )
-        Imprinter("tinynet").fit((pictures, ["a", "a", "b", "b"])).save("m.imprint")
-        Image.fromarray(pictures[0]).save("p.png")
-        Image.fromarray(pictures[1]).save("known.png")
+        Imprinter("tinynet").fit((images, ["a", "a", "b", "b"])).save("m.imprint")
+        Image.fromarray(images[0]).save("p.png")
+        Image.fromarray(images[1]).save("known.png")
         main(["predict", "m.imprint", "known.png"])  # so that its embedding is cached
     code = (
         f"import sys; from imprint.cli import main; code = main({words});"

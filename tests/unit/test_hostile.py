@@ -22,7 +22,7 @@ def hostile():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["models", "pictures", "tables", "arrays"])
+@pytest.mark.parametrize("kind", ["models", "images", "tables", "arrays"])
 def test_hostile_inputs_are_answered_or_refused_in_one_sentence(
     hostile, kind, tmp_path, monkeypatch
 ):

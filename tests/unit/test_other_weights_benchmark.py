@@ -27,13 +27,13 @@ def test_every_value_is_compared_with_the_published_one(
     pack = tmp_path / "packs" / "resnet50_keras-mnist.npz"
     pack.parent.mkdir()
     write_pack(pack, 10, 16, 2, distance=1.5)
-    picture = tmp_path / "curves.svg"
+    image = tmp_path / "curves.svg"
     words = [
         "other_weights.py",
         str(pack.parent),
         str(tmp_path / "out"),
         "--svg",
-        str(picture),
+        str(image),
     ]
     monkeypatch.setattr(sys, "argv", words)
     script.main()
@@ -65,7 +65,7 @@ def test_every_value_is_compared_with_the_published_one(
         == f"{medians[1] - medians[0]:.2f}"
     )
     assert shown["k-medoids, k = 3 (alternate), mnist"][0] == "76.55"
-    assert picture.read_bytes().count(b"<svg") == 1
+    assert image.read_bytes().count(b"<svg") == 1
 
 
 def findings(script, shift, nc1):

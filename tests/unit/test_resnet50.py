@@ -16,16 +16,14 @@ def benchmarks(monkeypatch):
 
 
 @pytest.mark.parametrize("side", [16, 28, 32])
-def test_pictures_are_enlarged_as_pillow_does_bit_for_bit(side):
+def test_images_are_enlarged_as_pillow_does_bit_for_bit(side):
     from resnet50_full import SIZE, enlarged, enlargement
 
-    pictures = np.random.default_rng(0).integers(
-        0, 256, (20, side, side), dtype=np.uint8
-    )
-    found = enlarged(torch.from_numpy(pictures), enlargement(side)).numpy()
-    for picture, ours in zip(pictures, found):
+    images = np.random.default_rng(0).integers(0, 256, (20, side, side), dtype=np.uint8)
+    found = enlarged(torch.from_numpy(images), enlargement(side)).numpy()
+    for image, ours in zip(images, found):
         pillow = (
-            Image.fromarray(picture)
+            Image.fromarray(image)
             .convert("RGB")
             .resize((SIZE, SIZE), Image.Resampling.BILINEAR)
         )

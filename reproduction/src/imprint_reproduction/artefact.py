@@ -18,7 +18,7 @@ from imprint.core.errors import FileError, ImprintError
 from imprint.extend import Array, atomic_write, reporting_damage
 from imprint.report import TextTable
 from imprint.study import Instance, Store, Study
-from imprint_reproduction.sections import Claim, Picture, Section, Verdict, verdict
+from imprint_reproduction.sections import Claim, Image, Section, Verdict, verdict
 from imprint_reproduction.setting import MAX, ROLES, Setting, method_text
 
 PAPER, FORMAT = "paper.json", 1
@@ -249,14 +249,14 @@ class Artefact(ABC):
         """
         return results.scores(self.studies(results.setting))
 
-    def picture(self, svg: bytes) -> Picture:
+    def image(self, svg: bytes) -> Image:
         """A drawing with the name and the caption of the artefact."""
-        return Picture(self.name, svg, self.caption)
+        return Image(self.name, svg, self.caption)
 
     def make_section(
         self,
         results: Results,
-        parts: Sequence[TextTable | Picture],
+        parts: Sequence[TextTable | Image],
         findings: Mapping[str, Finding],
         **words: Any,
     ) -> Section:

@@ -79,9 +79,7 @@ class GeneratorsOverK(Artefact):
         medians = {name: np.median(values, axis=2) for name, values in curves.items()}
         names = [f"{at.backbone}/{at.dataset}" for at in scores.instances]
         findings = _check_generators(names, medians, all_rows)
-        return self.make_section(
-            results, [self.picture(svg)], findings, dataset=dataset
-        )
+        return self.make_section(results, [self.image(svg)], findings, dataset=dataset)
 
 
 def _check_generators(
@@ -180,7 +178,7 @@ class LowData(Artefact):
             }
             findings = check_shots(start, max(study.shots))
         return self.make_section(
-            results, [self.picture(svg)], findings, draws=len(SHOT_SEEDS)
+            results, [self.image(svg)], findings, draws=len(SHOT_SEEDS)
         )
 
 

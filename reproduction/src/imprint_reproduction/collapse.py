@@ -145,7 +145,7 @@ class CollapseFigure(Artefact):
                         [Series(b, D, *interval(v)) for b, v in nc1_of_maps.items()],
                     )
                 )
-            parts.insert(0, self.picture(draw(panels, "classes per label, d", "NC1")))
+            parts.insert(0, self.image(draw(panels, "classes per label, d", "NC1")))
         return self.make_section(
             results, parts, check_collapse(maps, sets, sets_as_published)
         )
@@ -283,7 +283,7 @@ class GainFigure(Artefact):
             tuple(lines),
         )
         findings = check_gain(fits["here"], fits["published"])
-        return self.make_section(results, [self.picture(svg), table], findings)
+        return self.make_section(results, [self.image(svg), table], findings)
 
 
 def gain_points(results: Results) -> list[Point]:

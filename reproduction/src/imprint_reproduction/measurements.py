@@ -43,7 +43,7 @@ from imprint_reproduction.artefact import (
     read_json,
     write_json,
 )
-from imprint_reproduction.sections import Picture, Section, Verdict
+from imprint_reproduction.sections import Image, Section, Verdict
 from imprint_reproduction.setting import (
     COMBINED,
     SEEDS,
@@ -274,7 +274,7 @@ class LabelMaps(Artefact):
                 axes.grid(False)
             figure.supylabel("new label", fontsize=9)
         return self.make_section(
-            results, [self.picture(out.getvalue())], {}, pool=pool, labels=labels
+            results, [self.image(out.getvalue())], {}, pool=pool, labels=labels
         )
 
 
@@ -284,7 +284,7 @@ POINTS = 60  # embeddings shown of each source
 
 @dataclass(frozen=True, kw_only=True)
 class CombiDigitsFigure(Artefact):
-    """The digit 6 from four sources: pictures if there are packs of them, embeddings if
+    """The digit 6 from four sources: images if there are packs of them, embeddings if
     their sources are known.
     """
 
@@ -318,14 +318,14 @@ class CombiDigitsFigure(Artefact):
     def show(self, results: Results) -> Section:
         parts, samples = [], results.folder / f"{self.name}.npy"
         if samples.is_file():
-            pictures = np.load(samples).reshape(-1, SIZE, SIZE, 3)
+            images = np.load(samples).reshape(-1, SIZE, SIZE, 3)
             with canvas(3.6, 3.0) as (figure, out):
-                for axes, picture in zip(
-                    figure.subplots(len(SOURCES), EACH).flat, pictures
+                for axes, image in zip(
+                    figure.subplots(len(SOURCES), EACH).flat, images
                 ):
-                    axes.imshow(picture, interpolation="none")
+                    axes.imshow(image, interpolation="none")
                     axes.set_axis_off()
-            parts.append(self.picture(out.getvalue()))
+            parts.append(self.image(out.getvalue()))
         if points := read_json(results.folder / f"{self.name}.json"):
             clouds = [
                 Cloud(
@@ -346,7 +346,7 @@ class CombiDigitsFigure(Artefact):
                 side=2.9,
                 size=14,
             )
-            parts.append(Picture(f"{self.name}_embeddings", svg, self.embeddings))
+            parts.append(Image(f"{self.name}_embeddings", svg, self.embeddings))
         sources = ", ".join(SOURCES)
         lacking = (
             ""
@@ -369,16 +369,16 @@ def label_map(d: int, labels: int, pool: int) -> dict[int | str, int | str]:
 
 
 def _samples(path: Path) -> Array:
-    """The first pictures of the digit, as RGB of one size.  # (EACH, SIZE, SIZE, 3)"""
+    """The first images of the digit, as RGB of one size.  # (EACH, SIZE, SIZE, 3)"""
     from PIL import Image
 
     split = load_pack(path, "train")
     rows = np.flatnonzero(np.asarray(split.labels) == DIGIT)[:EACH]
-    pictures = (
+    images = (
         Image.fromarray(np.asarray(split.inputs[i])).convert("RGB").resize((SIZE, SIZE))
         for i in rows
     )
-    return np.stack([np.asarray(p) for p in pictures])
+    return np.stack([np.asarray(p) for p in images])
 
 
 def _sources(path: Path) -> Array:

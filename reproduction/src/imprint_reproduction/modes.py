@@ -165,7 +165,7 @@ class ModeCurves(Artefact):
         }
         return self.make_section(
             results,
-            [self.picture(svg), *tables],
+            [self.image(svg), *tables],
             findings,
             pool=setting.many.datasets[0],
         )
@@ -234,7 +234,7 @@ class BestK(Artefact):
             for b, by_label in lines.items()
         ]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.make_section(results, [self.picture(svg)], self._check(lines))
+        return self.make_section(results, [self.image(svg)], self._check(lines))
 
     def _check(self, lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
         """Test whether several proxies beat one at d = 10, and whether k-means is as

@@ -16,7 +16,7 @@ from imprint_reproduction import ARTEFACTS
 from imprint_reproduction.artefact import Results, elapsed
 from imprint_reproduction.sections import (
     Claims,
-    Picture,
+    Image,
     Run,
     Section,
     Shown,
@@ -71,7 +71,7 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
-    """Write `results.html`, `results.md`, and pictures and pages by topic in
+    """Write `results.html`, `results.md`, and images and pages by topic in
     `results/`.
     """
     pages = {"results.html": as_html(runs), **markdown_pages(runs)}
@@ -85,13 +85,13 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
         for _, section in shown
         for part in section.parts
     )
-    pictures = {
+    images = {
         f"results/{part.name}.svg": part.svg
         for part in parts
-        if isinstance(part, Picture)
+        if isinstance(part, Image)
     }
     return write_outputs(
-        Path(to), {name: text.encode() for name, text in pages.items()} | pictures
+        Path(to), {name: text.encode() for name, text in pages.items()} | images
     )
 
 
@@ -352,7 +352,7 @@ def _markdown_claims(claims: Claims, *introduction: str) -> list[str]:
 
 
 def _markdown_artefacts(shown: Sequence[Shown], folder: str) -> list[str]:
-    """The text of each artefact, its tables, and its pictures, which are in
+    """The text of each artefact, its tables, and its images, which are in
     `folder`.
     """
     lines: list[str] = []
@@ -365,7 +365,7 @@ def _markdown_artefacts(shown: Sequence[Shown], folder: str) -> list[str]:
             for part in section.parts:
                 lines += (
                     part.markdown(folder)
-                    if isinstance(part, Picture)
+                    if isinstance(part, Image)
                     else part.markdown()
                 )
     return lines

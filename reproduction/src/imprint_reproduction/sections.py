@@ -1,4 +1,4 @@
-"""The contents of the page about the paper, as values: tables, pictures, and claims
+"""The contents of the page about the paper, as values: tables, images, and claims
 with their verdicts.
 """
 
@@ -51,7 +51,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Image:
     """A drawing with a caption."""
 
     name: str
@@ -59,14 +59,14 @@ class Picture:
     caption: str
 
     def html(self) -> str:
-        """The picture as part of an HTML page, with identifiers that are unique on the
+        """The image as part of an HTML page, with identifiers that are unique on the
         page.
         """
         svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{self.name}-", self.svg.decode())
         return html.figure(svg, f"<figcaption>{escape(self.caption)}</figcaption>")
 
     def markdown(self, folder: str) -> list[str]:
-        """The lines of Markdown that show the picture, stored as SVG in a folder, and
+        """The lines of Markdown that show the image, stored as SVG in a folder, and
         its caption.
         """
         # A line break would end the link.
@@ -89,7 +89,7 @@ class Section:
     title: str
     where: str  # in the paper, such as "Table 1"
     text: str
-    parts: tuple[TextTable | Picture, ...] = ()
+    parts: tuple[TextTable | Image, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     # the page of the documentation that shows it, if everything was run
@@ -143,12 +143,12 @@ def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
                     )
                 ]
             elif section != first and (section.parts or section.claims):
-                # pictures of several runs need different names
+                # images of several runs need different names
                 suffix, parts = as_file(run.name), section.parts
                 named = tuple(
                     (
                         replace(p, name=f"{p.name}-{suffix}")
-                        if isinstance(p, Picture)
+                        if isinstance(p, Image)
                         else p
                     )
                     for p in parts

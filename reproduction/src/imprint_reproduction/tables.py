@@ -77,7 +77,7 @@ class Table(Artefact):
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
         result = compare_rows(self.methods(results.aggregator), scores)
-        diagram = self.picture(critical_difference(result.comparison))
+        diagram = self.image(critical_difference(result.comparison))
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         return self.make_section(
             results, [self.cells(result, results), diagram], self.check(result), **words

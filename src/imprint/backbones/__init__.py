@@ -111,8 +111,8 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
 
     >>> import numpy as np
     >>> pixels = load("raw")
-    >>> picture = pixels.prepare(np.zeros((60, 80, 3), np.uint8))
-    >>> pixels.embed(picture[None]).shape
+    >>> image = pixels.prepare(np.zeros((60, 80, 3), np.uint8))
+    >>> pixels.embed(image[None]).shape
     (1, 784)
     """
     source = find(spec)

@@ -32,7 +32,7 @@ TEMPLATES = (
     "a photo of a {}.",
     "a photo of the {}.",
     "a close-up photo of a {}.",
-    "a picture of {}.",
+    "an image of {}.",
 )
 """Prompts of a two-tower model: the embedding of a class name is the mean over these
 sentences.
@@ -126,31 +126,31 @@ class Backbone(ABC):
         return self.embed([self.prepare(name)])[0]
 
 
-class PictureBackbone(Backbone):
-    """A backbone of pictures."""
+class ImageBackbone(Backbone):
+    """A backbone of images."""
 
     @property
     def preprocess(self) -> Preprocess:
-        """How pictures become the input of the network."""
+        """How images become the input of the network."""
         if self.record.preprocess is None:
             raise ParameterError(
-                f"The record of {self.record.name} has no preprocess; a picture needs"
+                f"The record of {self.record.name} has no preprocess; an image needs"
                 " one."
             )
         return self.record.preprocess
 
     def prepare(self, item: Array) -> Array:
-        """One picture, uint8 (H, W, 3) or (H, W), brought to the network's size,
+        """One image, uint8 (H, W, 3) or (H, W), brought to the network's size,
         uint8.
         """
-        return self.preprocess.picture(item)
+        return self.preprocess.image(item)
 
 
-class TorchBackbone(PictureBackbone):
+class TorchBackbone(ImageBackbone):
     """A module on a device; single precision on CPU, automatic mixed precision on CUDA.
 
     The `towers` of a two-tower model such as CLIP are two functions that embed a batch
-    of pictures and a list of texts in one space. Such a model can also embed the names
+    of images and a list of texts in one space. Such a model can also embed the names
     of classes.
     """
 
@@ -171,19 +171,19 @@ class TorchBackbone(PictureBackbone):
         self._module = (
             module.eval().requires_grad_(False).to(device=device, memory_format=layout)
         )
-        self._embed_pictures, self._embed_texts = towers or (self._module, None)
+        self._embed_images, self._embed_texts = towers or (self._module, None)
         if record.blocks:
             from imprint.backbones.torch_blocks import Tapped
 
-            self._embed_pictures = Tapped(
-                record.name, self._module, record.blocks, self._embed_pictures
+            self._embed_images = Tapped(
+                record.name, self._module, record.blocks, self._embed_images
             )
         if threads is not None and not self._mixed:
             torch.set_num_threads(thread_count(threads))
 
     def _forward(self, batch: Array) -> Array:
         torch = torch_module()
-        pictures = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(
+        images = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(
             self.device
         )
         with (
@@ -191,7 +191,7 @@ class TorchBackbone(PictureBackbone):
             torch.autocast(self.device.split(":")[0], enabled=self._mixed),
         ):
             return (
-                self._embed_pictures(self.preprocess.arrange(pictures))
+                self._embed_images(self.preprocess.arrange(images))
                 .float()
                 .cpu()
                 .numpy()

@@ -1,4 +1,4 @@
-"""Preprocessing of pictures, described as data so that it can be read, compared and
+"""Preprocessing of images, described as data so that it can be read, compared and
 hashed.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from imprint.core.arrays import Array, is_torch, like, namespace
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.modalities.image import MAX_SIDE, is_picture
+from imprint.modalities.image import MAX_SIDE, is_image
 
 # of a resized image before the crop; beyond, only the crop is computed
 MAX_INTERMEDIATE_PIXELS = 1 << 24
@@ -144,32 +144,32 @@ class Preprocess:
         """3 for RGB, 1 for grey."""
         return 3 if self.colour == "rgb" else 1
 
-    def picture(self, item: Array) -> Array:
-        """One picture, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height,
+    def image(self, item: Array) -> Array:
+        """One image, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height,
         width, channels).
         """
         from PIL import Image
 
-        if not is_picture(item):
+        if not is_image(item):
             what = (
                 f"{item.dtype} {item.shape}"
                 if isinstance(item, np.ndarray)
                 else type(item).__name__
             )
             raise ParameterError(
-                f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W),"
+                f"prepare({what}): an image must be a uint8 array (H, W, 3) or (H, W),"
                 " not empty."
             )
         if max(item.shape) > MAX_SIDE:
             size = f"{item.shape[1]:,} x {item.shape[0]:,} pixels"
             raise UnreadableInput(
-                "a picture", f"{size}; the limit of a side is {MAX_SIDE:,}"
+                "an image", f"{size}; the limit of a side is {MAX_SIDE:,}"
             )
         image = Image.fromarray(item)
         image = self._resize_and_crop(
             image if self.colour == "rgb" else image.convert("L")
         )
-        # after resizing, because a grey picture is then resized as one channel
+        # after resizing, because a grey image is then resized as one channel
         if self.colour == "rgb":
             image = image.convert("RGB")
         return np.asarray(image).reshape(*self.size, self.channels)
@@ -217,7 +217,7 @@ class Preprocess:
         return image.resize(size, resample, box=(left, top, right, bottom))
 
     def arrange(self, batch: Any) -> Any:
-        """A batch of pictures as the network's input: layout, type and scale. A tensor
+        """A batch of images as the network's input: layout, type and scale. A tensor
         stays on its device.
         """
         x = namespace(batch).moveaxis(batch, 3, 1) if self.layout == "NCHW" else batch

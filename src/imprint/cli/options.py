@@ -19,7 +19,7 @@ MODEL = Argument(
     metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model
 )
 DATA_HELP = (
-    "A folder with one sub-folder of pictures or sounds per class; a table of texts or"
+    "A folder with one sub-folder of images or sounds per class; a table of texts or"
     " embeddings (.csv .tsv .jsonl .parquet); embeddings as .npz, or .npy with"
     " --labels; or a data set, see `imprint list datasets`."
 )
@@ -48,7 +48,7 @@ BACKBONE = Option(
     help=(
         "Network, see `imprint list backbones`. NAME:last is its last layer alone,"
         " NAME+NAME several networks side by side. [default: efficientnet_lite0 for"
-        " pictures, minilm for texts, yamnet for sounds]"
+        " images, minilm for texts, yamnet for sounds]"
     ),
     autocompletion=lambda: import_module("imprint.backbones").names(),  # loads NumPy
 )

@@ -186,9 +186,9 @@ def _main(
     ),
     debug: bool = Option(False, DEBUG, help="Show where an error comes from."),
 ) -> None:
-    """Make classifiers from pictures, texts, sounds or embeddings, without training.
+    """Make classifiers from images, texts, sounds or embeddings, without training.
 
-    Start with `imprint demo`, or with a folder that has one sub-folder of pictures per
+    Start with `imprint demo`, or with a folder that has one sub-folder of images per
     class:
 
     \b

@@ -1,4 +1,4 @@
-"""Labelled inputs: named data sets, folders of pictures or sounds, tables, packs and
+"""Labelled inputs: named data sets, folders of images or sounds, tables, packs and
 matrices.
 """
 
@@ -82,7 +82,7 @@ def load(
     """One split of a data set: by name, or by the path of a folder, table, pack or
     matrix.
 
-    - a folder per class, of pictures or of `.wav` sounds; or such folders in `train/`
+    - a folder per class, of images or of `.wav` sounds; or such folders in `train/`
       and `test/`. Nested folders are a tree: `animal/cat/` is the class `animal/cat`.
       `tree=False` makes each top folder one class, `tree=True` makes sub-folders
       classes even if their names are numbers. With a list of classes, folders below a
@@ -93,7 +93,7 @@ def load(
     - tags, several labels per input: a table whose cells hold lists of labels, or
       labels separated by `separator`, or with several columns in `label_column`, such
       as "joy,love"; with a `separator`, equal files in several folders;
-    - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them; an
+    - a pack `.npz` of images, or of embeddings as `imprint embed` writes them; an
       indicator matrix of labels, with the names of its columns in `label_names`, is
       tags;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`;
@@ -114,7 +114,7 @@ def load(
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
     >>> load("digits").found
-    '1,442 pictures of 10 classes (digits)'
+    '1,442 images of 10 classes (digits)'
     """
     if split not in SPLITS:
         raise ParameterError(

@@ -46,7 +46,7 @@ class Listing(NamedTuple):
 def load_folder(
     root: Path, split: str, *, labelled: bool = True, tree: Nesting = None
 ) -> Split:
-    """One split of a folder of pictures, sounds or texts.
+    """One split of a folder of images, sounds or texts.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder
     per class in each, or it has one sub-folder per class itself and is all `train`. A
@@ -110,7 +110,7 @@ def load_files(
     and so does a `.zip` file on its own.
 
     They are read as the modality `kind`, by default that of their suffixes, or else as
-    pictures. A file that cannot be read raises `UnreadableInput` when it is used. If
+    images. A file that cannot be read raises `UnreadableInput` when it is used. If
     no path leads to anything, the first is refused.
     """
     arguments = list(paths)
@@ -253,7 +253,7 @@ def _modality(
         missing = (
             f"{modality(requested).plural}, which"
             if requested
-            else "pictures, sounds or texts; pictures"
+            else "images, sounds or texts; images"
         )
         raise FileError(
             f"{folder} has no {missing} end in"

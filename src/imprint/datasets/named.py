@@ -1,7 +1,7 @@
 """Named data sets: their records in `records.json`, the formats in which they are
 published, and how they are loaded.
 
-Published files are downloaded once and checked by their digests. Pictures are converted
+Published files are downloaded once and checked by their digests. Images are converted
 into one pack; texts are read as published.
 """
 
@@ -67,7 +67,7 @@ class DatasetRecord:
     homepage: str
     licence: str
     citation: str
-    # of one picture; empty if pictures differ in size or inputs are texts
+    # of one image; empty if images differ in size or inputs are texts
     shape: tuple[int, ...] = ()
     # what the integer labels mean, unless they are digits
     class_names: tuple[str, ...] = ()
@@ -111,12 +111,12 @@ def load_named(
         return _load_imagenet(split)
     if name == "combidigits":
         return _load_combidigits(split, progress)
-    return (_load_texts if record(name).modality == "text" else _load_pictures)(
+    return (_load_texts if record(name).modality == "text" else _load_images)(
         name, split, progress
     )
 
 
-def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> Split:
+def _load_images(name: str, split: str, progress: DownloadProgress | None) -> Split:
     from imprint.datasets.download import fetch
 
     pack = home() / "data" / f"{name}.npz"
@@ -133,10 +133,8 @@ def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> 
             arrays[f"{part}_labels"] = labels.astype(np.uint8)
         with atomic_write(pack) as f:
             np.savez_compressed(f, **arrays)
-    pictures = load_pack(pack, split)
-    return replace(
-        pictures, names=[f"{name}/{split}/{i}" for i in range(len(pictures))]
-    )
+    images = load_pack(pack, split)
+    return replace(images, names=[f"{name}/{split}/{i}" for i in range(len(images))])
 
 
 def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Split:

@@ -1,7 +1,7 @@
 """NumPy files: embeddings in a `.npy` file with labels in a separate file, and packs in
 a `.npz` file.
 
-A pack has the arrays of a training and a test split, or of one of them. Pictures are
+A pack has the arrays of a training and a test split, or of one of them. Images are
 `train_images` and `train_labels`. Embeddings are `train`, `train_labels` and perhaps
 `train_names`, as `imprint embed` writes them, or `X` (`embeddings`, `features`,
 `X_train`) and `y` (`labels`, `y_train`). Rows of unsigned bytes have a `scale` and
@@ -149,7 +149,7 @@ def _read_labels(path: Path, rows: int, column: str | None) -> Array:
 
 
 def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
-    """One split of a pack of pictures or of embeddings; labels are integers, texts, or
+    """One split of a pack of images or of embeddings; labels are integers, texts, or
     an indicator matrix.
     """
     with open_pack(path) as pack:
@@ -180,13 +180,11 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
     inputs, where = arrays[key], f"{path}: {key}"
     count = len(np.atleast_1d(inputs))
     kind = NAMED_ARRAYS.get(key.removeprefix(f"{split}_"))
-    is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith(
-        "_images"
-    )
+    is_image = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith("_images")
     blocks: tuple[int, ...] = ()
     if kind is not None:
         inputs = _stacked(path, kind, key, arrays, split)
-    elif not is_picture:
+    elif not is_image:
         inputs = to_embeddings(where, inputs, arrays)
         blocks = to_blocks(path, arrays, inputs.shape[1])
     elif (
@@ -206,11 +204,11 @@ def load_pack(path: Path, split: str, *, labelled: bool = True) -> Split:
             array.flags.writeable = False
     part = f" ({split})" if len(parts) > 1 else ""
     names = [f"{path.name}{part}, row {i}" for i in range(1, count + 1)]
-    if names_key in arrays and not is_picture:
+    if names_key in arrays and not is_image:
         if arrays[names_key].shape != (count,) or arrays[names_key].dtype.kind != "U":
             raise FileError(f"{path}: {names_key} must be one text per row.")
         names = arrays[names_key].tolist()
-    modality = "image" if is_picture else "embedding"
+    modality = "image" if is_image else "embedding"
     if kind is not None:
         modality = kind.name
     tags = labelled and arrays[label_key].ndim == 2

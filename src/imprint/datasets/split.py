@@ -23,7 +23,7 @@ NO_LABELS: Array = np.empty(0, dtype=np.int64)  # of inputs without labels
 
 
 class Inputs(Protocol):
-    """A sequence of inputs: pictures as uint8 arrays, texts, sounds, or rows of
+    """A sequence of inputs: images as uint8 arrays, texts, sounds, or rows of
     embeddings.
     """
 
@@ -33,7 +33,7 @@ class Inputs(Protocol):
 
 
 class Joined(list[Any]):
-    """Several sequences as one, in order; pictures in it are views of the arrays they
+    """Several sequences as one, in order; images in it are views of the arrays they
     come from.
     """
 
@@ -51,7 +51,7 @@ class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is
     called `names[i]`.
 
-    An input is a picture (uint8, height x width, or height x width x 3), a text, a
+    An input is an image (uint8, height x width, or height x width x 3), a text, a
     sound (`samples`, `rate`), or a row of one float32 matrix of embeddings. Files in
     folders are decoded on access, and raise `UnreadableInput` if that fails. Inputs
     without labels have `labels` of length 0 and no `classes`.

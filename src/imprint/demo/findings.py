@@ -76,7 +76,7 @@ class Example(NamedTuple):
     proxy.
     """
 
-    picture: Array
+    image: Array
     label: int
     predicted: int
     probability: float
@@ -283,10 +283,10 @@ def _examples(
         one = test._replace(X=test.X[i : i + 1])
         (best,) = model.top(one, 1)[0]
         (nearest,) = model.why(one, 1)
-        exemplar = index[str(nearest.picture)]
+        exemplar = index[str(nearest.image)]
         examples.append(
             Example(
-                picture=splits["test"].inputs[i],
+                image=splits["test"].inputs[i],
                 label=label,
                 predicted=best.label,
                 probability=best.probability,

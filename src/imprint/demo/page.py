@@ -160,10 +160,10 @@ def _example(example: Example) -> str:
     is_right = example.predicted == example.label
     kind = "" if is_right else " class=wrong"
     truth = "" if is_right else f"<small> (is {example.label})</small>"
-    picture = _image(example.picture, f"a {example.label}")
-    exemplar = _image(example.exemplar, "the training picture next to it")
+    image = _image(example.image, f"a {example.label}")
+    exemplar = _image(example.exemplar, "the training image next to it")
     return (
-        f"<figure{kind}><div>{picture}{exemplar}</div><figcaption>"
+        f"<figure{kind}><div>{image}{exemplar}</div><figcaption>"
         f"<b>{example.predicted}{truth}</b>"
         f" {100 * example.probability:.0f} %</figcaption></figure>"
     )

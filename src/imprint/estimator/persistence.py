@@ -57,15 +57,15 @@ MODEL_KEYS = (
     "written_by",
     "features",
     "backbone",
-    "pictures",
+    "images",
     "kept",
     "card",
     "names",
     "class_weight",
 )
 """The keys of a document: those of a head, and those of models that contain a head."""
-# the prefix of the names of arrays that belong to exemplar pictures
-PICTURES = "pictures."
+# the prefix of the names of arrays that belong to exemplar images
+IMAGES = "images."
 # the prefix of the names of arrays that the aggregator prepared
 SOLUTION = "solution/"
 STACK_ENDINGS = ("values", "shapes")
@@ -235,7 +235,7 @@ def _unknown_names(
         return (
             is_stack
             or name in single
-            or (name.startswith(PICTURES) and "pictures" in document)
+            or (name.startswith(IMAGES) and "images" in document)
         )
 
     tables = [(document, HEAD_KEYS + MODEL_KEYS), (document["parts"], PARTS)]

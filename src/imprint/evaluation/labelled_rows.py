@@ -34,7 +34,7 @@ class LabelledRows(NamedTuple):
     y: Array  # (n,)
     paths: Sequence[str]
     skipped: tuple[Skipped, ...]
-    inputs: Callable[[int], Any]  # the picture, text, sound or embedding behind a row
+    inputs: Callable[[int], Any]  # the image, text, sound or embedding behind a row
     kind: Modality
     tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets
     # the data as the user named them; pages and terminals show paths relative to it

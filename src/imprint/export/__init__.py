@@ -57,7 +57,7 @@ def export(
 ) -> Exported:
     """Write a fitted model as `onnx`, `torch` or `numpy`, atomically.
 
-    An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only`
+    An `Imprinter` becomes one ONNX graph, from images to scores, unless `head_only`
     is set. The other two formats hold only the head, which takes embeddings. Every file
     contains the class labels and instructions for its use.
     """

@@ -23,7 +23,7 @@ from imprint.export.portable import MARK, Portable
 from imprint.head import Decider
 from imprint.tags.calibration import MAX_LOGIT, TagCalibration
 
-PICTURES, TOKENS, EMBEDDINGS = "pictures", "tokens", "embeddings"
+IMAGES, TOKENS, EMBEDDINGS = "images", "tokens", "embeddings"
 SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
 LABELS = "labels"
 NETWORK = "backbone/"  # prefix of every name in the graph of the backbone
@@ -100,7 +100,7 @@ def write_onnx(
     file: IO[bytes], model: Portable, network: Backbone | None, labels: bool = False
 ) -> None:
     """Write a graph with `embeddings` (n, d) as its input or, with a network,
-    `pictures` or `tokens`.
+    `images` or `tokens`.
 
     The description and the labels are in its metadata, which every runtime can read.
     With `labels`, the predicted labels are an output too.
@@ -145,7 +145,7 @@ def _graph(head: Decider, network: Backbone | None) -> Any:
             raise ParameterError(
                 f"export(to='onnx'): {requirement}, not {record.name}; {advice}."
             )
-        given = _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels])
+        given = _tensor(IMAGES, np.uint8, ["n", *rule.size, rule.channels])
         x = g.add("Flatten", _arranged(g, rule), axis=1)
     outputs = _head(g, x, head, "n")
     graph = helper.make_graph(
@@ -208,7 +208,7 @@ def _after_images(head: Decider, record: Record, rule: Preprocess) -> Any:
     output = NETWORK + layer if layer else network.first_output
     flat = g.add("Flatten", output, axis=1)
     x = g.cast(flat, head.imprinted.dtype)
-    given = _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels])
+    given = _tensor(IMAGES, np.uint8, [rows, *rule.size, rule.channels])
     return network.finished(g, given, _head(g, x, head, rows))
 
 
@@ -239,10 +239,10 @@ def _after_texts(head: Decider, record: Record) -> Any:
 
 
 def _arranged(g: Graph, rule: Preprocess) -> str:
-    """Pictures as the network takes them; the same computation as
+    """Images as the network takes them; the same computation as
     `Preprocess.arrange`.
     """
-    x = PICTURES
+    x = IMAGES
     steps = (
         ("Div", rule.divide),
         ("Sub", rule.mean),

@@ -194,7 +194,7 @@ def _rows_first() -> bool:
     rng = np.random.default_rng(0)
     # so tall that the rule of version 13 begins with the rows
     image = rng.integers(0, 256, (40, 9, 3), dtype=np.uint8)
-    expected = rule.picture(image)
+    expected = rule.image(image)
     for rows_first in (True, False):
         stated = rule.as_json() | {"rows_first": rows_first}
         if np.array_equal(prepare_image.prepared(image, stated), expected):

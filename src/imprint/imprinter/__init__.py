@@ -1,4 +1,4 @@
-"""`Imprinter`: a backbone and a classifier as one model, from pictures to labels."""
+"""`Imprinter`: a backbone and a classifier as one model, from images to labels."""
 
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.model import Imprinter

@@ -318,7 +318,7 @@ class BackboneEmbedder:
         )
 
     def embed_unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
-        """The embeddings of items: pictures or sounds as paths or arrays, texts, or a
+        """The embeddings of items: images or sounds as paths or arrays, texts, or a
         matrix of embeddings.
         """
         return (

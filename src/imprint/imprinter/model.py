@@ -46,13 +46,13 @@ DEFAULT_RECIPE = "kernel"
 class Imprinter(Predictor):
     """A backbone and an `ImprintClassifier` in one.
 
-    It turns pictures, texts, sounds or embeddings into labels.
+    It turns images, texts, sounds or embeddings into labels.
 
     Parameters
     ----------
     backbone : str, optional
         `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on;
-        see `imprint list backbones`. [default: `efficientnet_lite0` for pictures,
+        see `imprint list backbones`. [default: `efficientnet_lite0` for images,
         `minilm` for texts, `yamnet` for sounds, none for embeddings]
     recipe : str, optional
         A method by name; see `imprint list recipes`. [default: `kernel`]

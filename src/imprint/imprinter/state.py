@@ -17,7 +17,7 @@ from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
 from imprint.core.labels import as_labels, check_kinds, renamed_key
 from imprint.estimator.persistence import (
-    PICTURES,
+    IMAGES,
     head_from_parts,
     head_to_parts,
     read_class_weight,
@@ -67,13 +67,13 @@ class Reason(NamedTuple):
     exemplar.
 
     `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`.
-    `picture` names the exemplar, the nearest training input of that class. It is None
+    `image` names the exemplar, the nearest training input of that class. It is None
     if the class was imprinted from embeddings without names.
     """
 
     label: Any
     value: float
-    picture: str | None
+    image: str | None
 
 
 class Exemplars(NamedTuple):
@@ -319,20 +319,20 @@ class ImprinterState(NamedTuple):
                 "digest": _digest(head.pretrained),
             }
         document |= {
-            "pictures": [[] for _ in range(len(imprinted))],
+            "images": [[] for _ in range(len(imprinted))],
             "names": self.named,
         }
         if self.class_weight is not None:
             document["class_weight"] = stored_class_weight(self.class_weight)
         for i, label in enumerate(imprinted.classes.tolist()):
             if exemplars := self.exemplars.get(label):
-                document["pictures"][i] = list(exemplars.names)
+                document["images"][i] = list(exemplars.names)
                 rows = _held_rows(imprinted, label)
                 index = find_rows(exemplars.X, rows.astype(exemplars.X.dtype))
                 # rows that cross-validation holds are stored once
                 stored = {"X": exemplars.X} if index is None else {"index": index}
                 stored["beside"] = exemplars.nearest
-                arrays |= {f"{PICTURES}{i}.{key}": stored[key] for key in stored}
+                arrays |= {f"{IMAGES}{i}.{key}": stored[key] for key in stored}
         return document, arrays
 
     @classmethod
@@ -355,7 +355,7 @@ class ImprinterState(NamedTuple):
                     str(document["backbone"]["spec"]),
                     source,
                 )
-            names = document.get("pictures", [[]] * len(head.imprinted))
+            names = document.get("images", [[]] * len(head.imprinted))
             return cls(
                 head,
                 _read_exemplars(head.imprinted, names, arrays),
@@ -413,7 +413,7 @@ def method_parts(
             )
     elif not calibrate:
         raise ParameterError(
-            f"{call}: the margin is computed from held-out pictures; it needs"
+            f"{call}: the margin is computed from held-out images; it needs"
             " calibrate=True."
         )
     method = recipes.describe(
@@ -476,14 +476,14 @@ def _read_exemplars(
         zip(head.classes.tolist(), names, strict=True)
     ):
         if class_names:
-            nearest = arrays[f"{PICTURES}{i}.beside"]
-            if f"{PICTURES}{i}.index" in arrays:
-                index = arrays[f"{PICTURES}{i}.index"]
+            nearest = arrays[f"{IMAGES}{i}.beside"]
+            if f"{IMAGES}{i}.index" in arrays:
+                index = arrays[f"{IMAGES}{i}.index"]
                 require(index.ndim == 1 and index.dtype.kind == "i")
                 require((index >= 0).all())
                 X = _held_rows(head, label)[index]
             else:
-                X = arrays[f"{PICTURES}{i}.X"]
+                X = arrays[f"{IMAGES}{i}.X"]
             require(
                 X.shape == (len(class_names), width)
                 and X.dtype.kind == "f"
@@ -492,7 +492,7 @@ def _read_exemplars(
             require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
             require(((nearest >= 0) & (nearest < len(class_names))).all())
             by_class[label] = Exemplars(tuple(map(str, class_names)), X, nearest)
-    require(2 * len(by_class) == sum(name.startswith(PICTURES) for name in arrays))
+    require(2 * len(by_class) == sum(name.startswith(IMAGES) for name in arrays))
     return by_class
 
 

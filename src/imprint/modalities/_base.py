@@ -34,7 +34,7 @@ class Modality(Component):
     """
 
     family: ClassVar[str] = "imprint.modalities"
-    noun: ClassVar[str]  # one input, such as `picture`
+    noun: ClassVar[str]  # one input, such as `image`
     backbone: ClassVar[str | None] = None  # the default backbone
     needs_backbone: ClassVar[bool] = True  # False: the inputs are embeddings already
     # whether users type inputs: on the command line, in a text field on the page
@@ -123,7 +123,7 @@ class Modality(Component):
         return name
 
     def show(self, item: Any) -> "str | Array | None":
-        """An input as a text or a uint8 picture, for terminals and pages; None if it
+        """An input as a text or a uint8 image, for terminals and pages; None if it
         cannot be shown.
         """
         return None
@@ -152,11 +152,11 @@ class Modality(Component):
 
     @property
     def plural(self) -> str:
-        """Several inputs, such as `pictures`."""
+        """Several inputs, such as `images`."""
         return f"{self.noun}s"
 
     def count(self, n: int) -> str:
-        """A number of inputs in words, such as `2,000 pictures`."""
+        """A number of inputs in words, such as `2,000 images`."""
         return f"{n:,} {self.noun if n == 1 else self.plural}"
 
     def name_of(self, value: Any, i: int) -> str:

@@ -17,7 +17,7 @@ from imprint.modalities._base import Modality, refused
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
-# of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
+# of an image that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
 MAX_PIXELS = 1 << 26
 MAX_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP_PIXELS = 1 << 22  # that are converted at once
@@ -26,7 +26,7 @@ STRIP_PIXELS = 1 << 22  # that are converted at once
 BYTES_PER_PIXEL = 16
 # what Pillow says if the decoder of WebP, which knows the size, cannot be created
 NO_DECODER = "could not create decoder object"
-# Pixels that all threads decode at once take an eighth of the memory; one picture of
+# Pixels that all threads decode at once take an eighth of the memory; one image of
 # the maximum size is always possible.
 DECODING = DecodingBudget(max(MAX_PIXELS, usable_memory() // 8 // BYTES_PER_PIXEL))
 FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
@@ -52,11 +52,11 @@ HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 @dataclass(frozen=True, kw_only=True)
 class Image(Modality):
-    """Pictures: files, bytes, Pillow images, or uint8 arrays (height, width) and
+    """Images: files, bytes, Pillow images, or uint8 arrays (height, width) and
     (height, width, 3).
     """
 
-    noun: ClassVar[str] = "picture"
+    noun: ClassVar[str] = "image"
     backbone: ClassVar[str | None] = "efficientnet_lite0"
 
     def suffixes(self) -> frozenset[str]:
@@ -65,7 +65,7 @@ class Image(Modality):
         )
 
     def read(self, raw: bytes) -> Array:
-        return read_picture(raw)
+        return read_image(raw)
 
     def pixels(self, raw: bytes) -> int:
         with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
@@ -81,7 +81,7 @@ class Image(Modality):
         if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
             with _decoding():
                 return _rgb(value.copy())
-        if is_picture(value):
+        if is_image(value):
             return np.asarray(value)
         what = (
             f"{value.dtype} array of shape {value.shape}"
@@ -89,22 +89,22 @@ class Image(Modality):
             else type(value).__name__
         )
         forms = "a path, bytes, a Pillow image or a uint8 array (height, width[, 3])"
-        raise ParameterError(f"A picture must be {forms}, not {what}.")
+        raise ParameterError(f"An image must be {forms}, not {what}.")
 
     def recognises(self, value: Any) -> bool:
         is_file = isinstance(value, bytes) and not value.startswith(b"RIFF")
-        return is_file or hasattr(value, "getexif") or is_picture(value)
+        return is_file or hasattr(value, "getexif") or is_image(value)
 
     def listed(self, values: Any) -> Sequence[Any]:
-        """An array (height, width, 3) is one picture, (n, height, width[, 3]) are
+        """An array (height, width, 3) is one image, (n, height, width[, 3]) are
         several.
         """
         if isinstance(values, np.ndarray) and values.ndim < 3:
             rule = (
-                "Pictures in one array must be (n, height, width[, 3]), not of shape"
+                "Images in one array must be (n, height, width[, 3]), not of shape"
                 f" {values.shape}"
             )
-            raise ParameterError(f"{rule}; give one grey picture as a list: [picture].")
+            raise ParameterError(f"{rule}; give one grey image as a list: [image].")
         is_one = (
             isinstance(values, np.ndarray)
             and values.ndim == 3
@@ -119,14 +119,14 @@ class Image(Modality):
         return np.asarray(item)
 
     def sample(self, size: int) -> list[Any]:
-        """Pictures of 500 x 375 pixels."""
+        """Images of 500 x 375 pixels."""
         return [
             np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)
         ] * size
 
 
-def is_picture(value: Any) -> bool:
-    """Whether a value is a picture as an array: uint8, (height, width) or (height,
+def is_image(value: Any) -> bool:
+    """Whether a value is an image as an array: uint8, (height, width) or (height,
     width, 3), not empty.
     """
     is_array = (
@@ -155,10 +155,10 @@ def formats() -> tuple[str, ...]:
     return (*available, "HEIF")
 
 
-def read_picture(raw: bytes, least_side: int | None = None) -> Array:
-    """A picture as uint8 RGB, (height, width, 3).
+def read_image(raw: bytes, least_side: int | None = None) -> Array:
+    """An image as uint8 RGB, (height, width, 3).
 
-    EXIF rotation is applied. Transparent pictures are composited on white. 16-bit grey
+    EXIF rotation is applied. Transparent images are composited on white. 16-bit grey
     is scaled to 8 bits. The first frame of an animation is used. Colour profiles are
     ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size,
     which is faster, as long as no side becomes shorter. Other bytes raise
@@ -194,7 +194,7 @@ def _check_memory(pixels: int) -> None:
 
 @contextmanager
 def _decoding() -> Iterator[None]:
-    """Report a picture that cannot be decoded: decoders of other libraries raise any
+    """Report an image that cannot be decoded: decoders of other libraries raise any
     exception on a damaged file.
     """
     try:
@@ -203,7 +203,7 @@ def _decoding() -> Iterator[None]:
         raise
     except MemoryError:
         raise OutOfMemoryError(
-            "There is not enough memory to decode this picture."
+            "There is not enough memory to decode this image."
         ) from None
     except Exception as e:
         if NO_DECODER in str(e):
@@ -213,11 +213,11 @@ def _decoding() -> Iterator[None]:
             if isinstance(e, OSError) and str(e)
             else "the file is damaged"
         )
-        raise refused(f"not a readable picture ({reason})") from None
+        raise refused(f"not a readable image ({reason})") from None
 
 
 def _open(file: BinaryIO) -> "PilImage":
-    """The picture with its header read; does not use Pillow's limit on pixels, which is
+    """The image with its header read; does not use Pillow's limit on pixels, which is
     global.
     """
     import PIL.Image
@@ -230,12 +230,12 @@ def _open(file: BinaryIO) -> "PilImage":
         file.seek(0)
         return PIL.Image.OPEN[name][0](file, "")
     if signature[4:8] == b"ftyp" and signature[8:12] in HEIF_BRANDS:
-        raise refused(f"HEIC pictures need an extra: {install_hint('heic')}")
-    raise refused(f"not a picture ({', '.join(formats())})")
+        raise refused(f"HEIC images need an extra: {install_hint('heic')}")
+    raise refused(f"not an image ({', '.join(formats())})")
 
 
 def _format(signature: bytes) -> str | None:
-    """The format of a file that begins like this; None if it is not a picture."""
+    """The format of a file that begins like this; None if it is not an image."""
     import PIL.Image
 
     for name in formats():
@@ -246,8 +246,8 @@ def _format(signature: bytes) -> str | None:
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
-    """Let the JPEG decoder scale the picture down if needed or allowed; refuse a
-    picture that is still too large.
+    """Let the JPEG decoder scale the image down if needed or allowed; refuse a
+    image that is still too large.
     """
     width, height = image.size
     is_too_large = width * height > MAX_PIXELS
@@ -292,7 +292,7 @@ def _has_one_scan(image: Any, file: BinaryIO) -> bool:
 
 
 def _rgb(image: "PilImage") -> Array:
-    """The pixels as RGB, converted in strips: a large picture then needs little more
+    """The pixels as RGB, converted in strips: a large image then needs little more
     memory than its own size.
     """
     from PIL import ImageOps
@@ -314,7 +314,7 @@ def _rgb(image: "PilImage") -> Array:
 def _white(image: "PilImage") -> int:
     """The sample of 16 bits that is white.
 
-    Cameras of 12 bits write TIFF files of 16 bits, whose pictures would be almost
+    Cameras of 12 bits write TIFF files of 16 bits, whose images would be almost
     black. Such a file is refused unless it states its largest sample.
     """
     tags = getattr(image, "tag_v2", {})  # of a TIFF file
@@ -338,7 +338,7 @@ def _white(image: "PilImage") -> int:
 
 
 def _largest_sample(image: "PilImage") -> int:
-    """The largest sample of a picture, over all its channels."""
+    """The largest sample of an image, over all its channels."""
     return int(np.asarray(image).max())
 
 

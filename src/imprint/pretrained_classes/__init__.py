@@ -27,7 +27,7 @@ from imprint.kernels.scores import class_maxima, softmax
 from imprint.normalisers._base import Scaling
 
 STRATEGIES = ("margin", "qi", "done")
-MARGIN_SHARE = 0.99  # of held-out pictures of new classes, which must reach the margin
+MARGIN_SHARE = 0.99  # of held-out images of new classes, which must reach the margin
 
 
 class PretrainedClasses(NamedTuple):
@@ -71,7 +71,7 @@ class PretrainedHead(Decider):
     `strategy` states how they decide together: `qi` by the cosine, all rows at unit
     length; `done` by the network's logits, with new rows matched to the quantiles of
     its weights; `margin` as `done`, but a new class wins only if it exceeds the
-    pre-trained ones by the margin that nearly all new pictures reach. The head then
+    pre-trained ones by the margin that nearly all new images reach. The head then
     decides which one.
     """
 
@@ -88,7 +88,7 @@ class PretrainedHead(Decider):
         self, X: Array, y: Array, weight: Array | None = None
     ) -> "PretrainedHead":
         """This head after new classes and more rows of imprinted ones; pre-trained
-        classes take no pictures.
+        classes take no images.
         """
         if kind_of(y) != "text":
             raise ParameterError(
@@ -203,10 +203,10 @@ class PretrainedHead(Decider):
     @lazy
     def margin(self) -> float:
         """By how much a new class must exceed the pre-trained ones: 99 % of held-out
-        pictures of new classes do.
+        images of new classes do.
 
         It is at least 0. It is 0 for other strategies, and if no class has a second
-        picture.
+        image.
         """
         if self.strategy != "margin":
             return 0.0
@@ -297,9 +297,9 @@ class PretrainedHead(Decider):
 
     @property
     def calibration(self) -> Any:
-        """Refused: it would need pictures of the pre-trained classes."""
+        """Refused: it would need images of the pre-trained classes."""
         raise NotFittedError(
-            "With keep_head a model has no pictures of the network's own classes to"
+            "With keep_head a model has no images of the network's own classes to"
             " calibrate with."
         )
 

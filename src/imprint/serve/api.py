@@ -48,8 +48,8 @@ CHANGES = (
 REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
 CACHE_CONTROL = "private, max-age=31536000, immutable"
 DEFAULT_UNKNOWN = 0.05  # p-value below which an input is none of the classes
-# longest side, in pixels, of the pictures of items
-SIDES = {"thumbnail": 224, "picture": 1280}
+# longest side, in pixels, of the images of items
+SIDES = {"thumbnail": 224, "image": 1280}
 POLL = 0.05  # seconds between two checks for news
 # seconds after which an event is sent in any case, to notice closed connections
 HEARTBEAT = 15.0
@@ -288,7 +288,7 @@ def export_file(project: Project, request: Request, _: bytes) -> Response:
         "content-disposition": f'attachment; filename="{what}"',
         "cache-control": "no-store",
     }
-    if what == "pictures.zip":
+    if what == "images.zip":
         return StreamingResponse(
             export.archive(project), media_type="application/zip", headers=headers
         )

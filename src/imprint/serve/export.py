@@ -1,4 +1,4 @@
-"""Files to download: the model, its ONNX graph, the pictures in one folder per class,
+"""Files to download: the model, its ONNX graph, the images in one folder per class,
 and the evaluation.
 """
 
@@ -26,8 +26,8 @@ from imprint.serve.store import ProjectStore
 STAMP = (2000, 1, 1, 0, 0, 0)
 
 
-def picture_input(backbone: Backbone) -> dict[str, Any] | None:
-    """The preprocessing of pictures for the ONNX graph; None if the graph takes
+def image_input(backbone: Backbone) -> dict[str, Any] | None:
+    """The preprocessing of images for the ONNX graph; None if the graph takes
     embeddings.
     """
     rule = backbone.record.preprocess
@@ -56,7 +56,7 @@ def exported_model(project: Project, evaluation: ModelEvaluation) -> Imprinter:
 def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> bytes:
     """`model.imprint` as `imprint fit` writes it, or `model.onnx`.
 
-    The graph leads from pictures to probabilities if the backbone can be part of it.
+    The graph leads from images to probabilities if the backbone can be part of it.
     """
     model = exported_model(project, evaluation)
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
@@ -64,7 +64,7 @@ def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> byte
         if name == "model.onnx":
             from imprint.export import export
 
-            export(model, path, "onnx", head_only=picture_input(model.backbone) is None)
+            export(model, path, "onnx", head_only=image_input(model.backbone) is None)
         else:
             model.save(path)
         return path.read_bytes()
@@ -110,7 +110,7 @@ def archive(project: Project) -> Iterator[bytes]:
     table.
 
     With held-out items, there is one set of folders, or one table, for each of `train`
-    and `test`. Damaged pictures are left out and listed in a text file. The archive is
+    and `test`. Damaged images are left out and listed in a text file. The archive is
     complete even if the project is closed meanwhile.
     """
     out, damaged = _ZipStream(), list[str]()
@@ -154,7 +154,7 @@ def archive(project: Project) -> Iterator[bytes]:
             yield b"".join(out.parts)
             out.parts.clear()
         if damaged:
-            add("damaged.txt", "\n".join(["These pictures are damaged:", *damaged, ""]))
+            add("damaged.txt", "\n".join(["These images are damaged:", *damaged, ""]))
     yield b"".join(out.parts)
 
 

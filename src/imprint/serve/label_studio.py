@@ -32,8 +32,8 @@ from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
-FETCH_SECONDS = 30.0  # maximum time to fetch a picture
-# maximum number of pictures that are fetched and decoded at the same time
+FETCH_SECONDS = 30.0  # maximum time to fetch an image
+# maximum number of images that are fetched and decoded at the same time
 MAX_FETCHES = 16
 # number of tasks that are ranked; the others follow, those with the least probable
 # prediction first
@@ -131,7 +131,7 @@ class LabelStudio:
         return f"imprint-{self.project.history.revision}"
 
     def setup(self, payload: Json) -> Json:
-        """Store the labelling configuration, and the key for fetching pictures unless
+        """Store the labelling configuration, and the key for fetching images unless
         one was set.
         """
         self._config = LabelConfig.parse(payload.get("schema"))
@@ -258,7 +258,7 @@ class LabelStudio:
 
 
 def fetch(address: str, url: str, key: str) -> bytes:
-    """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other
+    """The bytes of an image: a data URI, or a file of the Label Studio at `url`; other
     servers are refused.
     """
     name = printable(address, MAX_NAME_LENGTH)

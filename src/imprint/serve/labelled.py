@@ -73,7 +73,7 @@ def clean_name(name: str, default: str) -> str:
 
 
 class LabelledItem(NamedTuple):
-    """A picture, a sound or a text in a class."""
+    """An image, a sound or a text in a class."""
 
     id: int
     label: str

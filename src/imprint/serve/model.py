@@ -305,8 +305,8 @@ def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
     items = {item.path: item for item in model.history.labelled.items.values()}
     described = []
     for reason in reasons(model.head, model.exemplars, row, MAX_REASONS):
-        item = items.get(reason.picture or "")
-        id, name = (item.id, item.name) if item is not None else (None, reason.picture)
+        item = items.get(reason.image or "")
+        id, name = (item.id, item.name) if item is not None else (None, reason.image)
         described.append(
             {"id": id, "name": name, "label": reason.label, "value": reason.value}
         )

@@ -81,7 +81,7 @@ class Project:
             enter(exclusive(folder / "lock", lambda: in_use(folder)))
             if (folder / "journal").exists() and not (folder / PROJECT).exists():
                 raise FileError(
-                    f"{folder} was written by an earlier version: save pictures.zip on"
+                    f"{folder} was written by an earlier version: save images.zip on"
                     " its page with that version, unpack it, and start imprint serve"
                     " with the unpacked folder and another --folder."
                 )

@@ -55,7 +55,7 @@ def start_project(
     tree: bool | None = None,
     progress: Report = lambda done, total: None,
 ) -> tuple[Project, list[str]]:
-    """The project of a model file, of a folder of pictures, or, without a `source`, the
+    """The project of a model file, of a folder of images, or, without a `source`, the
     default one.
 
     An existing project is continued, and so is an interrupted import. Also returns

@@ -35,7 +35,7 @@ CACHE_TABLES = (
 
 
 def digest_of(raw: bytes) -> str:
-    """SHA-256 of the bytes of a picture, a text or a model file: its key in the
+    """SHA-256 of the bytes of an image, a text or a model file: its key in the
     store.
     """
     return hashlib.sha256(raw).hexdigest()
@@ -137,7 +137,7 @@ class ProjectStore:
         return revision, settings
 
     def file(self, digest: str) -> bytes:
-        """The content of a picture or a model file."""
+        """The content of an image or a model file."""
         content = self._content(digest)
         if not isinstance(content, bytes) or digest_of(content) != digest:
             raise FileError(

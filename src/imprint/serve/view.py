@@ -18,10 +18,10 @@ from imprint.datasets import samples
 from imprint.evaluation import Evaluation
 from imprint.evaluation.inspection import label_errors
 from imprint.modalities import Modality
-from imprint.modalities.image import DECODING, read_picture
+from imprint.modalities.image import DECODING, read_image
 from imprint.modalities.sound import Recording
 from imprint.serve.evaluation import EvaluatedItems, ModelEvaluation
-from imprint.serve.export import picture_input
+from imprint.serve.export import image_input
 from imprint.serve.labelled import LabelledSet, RecordedChange, last_together
 from imprint.serve.project import Project
 from imprint.tags import TagHead
@@ -29,7 +29,7 @@ from imprint.tags import TagHead
 MAX_LISTED = 60  # near duplicates and possible label errors
 # classes with fewer items, or with a lower recall, need more items
 ENOUGH_ITEMS, GOOD_RECALL = 5, 0.9
-SIDE = 480  # longest side, in pixels, of a picture that is classified
+SIDE = 480  # longest side, in pixels, of an image that is classified
 
 
 def classes(project: Project) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def state(project: Project) -> dict[str, Any]:
     return {
         "project": project.folder.name,
         "name": project.store.facts()["name"],
-        "input": picture_input(project.backbone),
+        "input": image_input(project.backbone),
         "revision": history.revision,
         "modality": modality.name,
         "noun": modality.noun,
@@ -137,7 +137,7 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         **common,
         **_measured(fitted, labelled),
         "ready": True,
-        # whether the pictures behind the figures are in the project
+        # whether the images behind the figures are in the project
         "listed": bool(fitted.items),
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
@@ -288,7 +288,7 @@ def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
 
 
 def _preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
-    item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
+    item = read_image(raw, side) if modality.name == "image" else modality.read(raw)
     shown = modality.show(item)
     out = io.BytesIO()
     if isinstance(item, Recording):

@@ -1,4 +1,4 @@
-"""Fixtures: a folder of pictures, and the command line as a user calls it."""
+"""Fixtures: a folder of images, and the command line as a user calls it."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def _paint(root: Path, labels, n: int = 5, first: int = 0) -> Path:
 
 @pytest.fixture
 def paint():
-    """Make noisy grey pictures, one folder per shade: `paint(root, labels, n, first)`."""
+    """Make noisy grey images, one folder per shade: `paint(root, labels, n, first)`."""
     return _paint
 
 

@@ -16,8 +16,8 @@ def test_fit_predict_add_forget(imprint, paint, tmp_path, photos):
     two = paint(tmp_path / "two", ["dark", "light"])
     fitted = imprint("fit", two, "-o", "m.imprint", *RAW)
     assert fitted == (0, "", fitted.err)
-    assert "Imprinted 10 pictures of 2 classes." in fitted.err
-    assert "Next: imprint predict m.imprint PICTURE" in fitted.err
+    assert "Imprinted 10 images of 2 classes." in fitted.err
+    assert "Next: imprint predict m.imprint IMAGE" in fitted.err
 
     added = imprint("add", "m.imprint", paint(tmp_path / "new", ["middle"]), "--json")
     assert json.loads(added.out) == {
@@ -59,7 +59,7 @@ def test_predict_shows_classes_and_reasons(imprint, model, photos):
         imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out
     )
     assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]
-    assert answer["why"][0]["picture"].startswith("dark/")
+    assert answer["why"][0]["image"].startswith("dark/")
     assert answer["why"][0]["distance"] < answer["why"][1]["distance"]
 
 
@@ -68,8 +68,8 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(
 ):
     place = tmp_path / ("x" * 100) / "[bold]"
     place.mkdir(parents=True)
-    picture = (photos / "dark" / "0.png").rename(place / "[red]a.png")
-    assert str(picture) in imprint("predict", model, picture).out
+    image = (photos / "dark" / "0.png").rename(place / "[red]a.png")
+    assert str(image) in imprint("predict", model, image).out
     folder = imprint("predict", model, photos).out
     assert "dark/1.png" in folder
     assert str(photos) not in folder  # relative to the given folder
@@ -80,7 +80,7 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(
     bad.write_bytes(b"")
     assert (
         f"Skipped {bad}: the file is empty."
-        in imprint("predict", model, picture, bad).err
+        in imprint("predict", model, image, bad).err
     )
     assert str(bad) in imprint("predict", model, bad).err
 
@@ -301,7 +301,7 @@ def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
     assert imprint("forget", "m.imprint", "goldfish").code == 0
     assert len(Imprinter.load("m.imprint").classes_) == 202
     imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused(
-        "no pictures of the network's own classes"
+        "no images of the network's own classes"
     )
     imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused(
         "no pre-training head"

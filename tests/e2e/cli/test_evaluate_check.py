@@ -1,4 +1,4 @@
-"""`imprint evaluate` and `imprint check` on small pictures, texts and embeddings."""
+"""`imprint evaluate` and `imprint check` on small images, texts and embeddings."""
 
 import json
 import re
@@ -91,12 +91,12 @@ def test_evaluate_takes_the_test_part_and_shows_what_decided(imprint, tmp_path):
     page = held(tmp_path / "page.html")
     reason = page["items"][str(page["mistakes"][0])]["because"]
     assert reason["name"].startswith("across/")
-    assert reason["picture"].startswith("data:image/png;base64,")
+    assert reason["image"].startswith("data:image/png;base64,")
     assert len(page["map"]["points"]) == 5
     assert page["map"]["marked"] == 1
 
 
-def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(
+def test_an_image_of_the_same_name_is_not_shown_as_the_closest_one(
     imprint, model, paint, tmp_path
 ):
     other = paint(tmp_path / "other", ["dark", "middle", "light"], n=5, first=0)
@@ -106,7 +106,7 @@ def test_a_picture_of_the_same_name_is_not_shown_as_the_closest_one(
     shutil.copy(other / "dark" / "0.png", other / "light" / "0.png")
     assert imprint("evaluate", model, other, "--page", "page.html").code == 0
     page = held(tmp_path / "page.html")
-    assert "picture" not in page["items"][str(page["mistakes"][0])]["because"]
+    assert "image" not in page["items"][str(page["mistakes"][0])]["because"]
 
 
 def test_unknown_labels_count_as_mistakes_and_are_named(imprint, tmp_path):
@@ -181,9 +181,7 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     assert printed["duplicates"] == [[str(data / "aslant" / "5.png"), str(copy)]]
     page = held(tmp_path / "page.html")
     assert page["totals"] == [1, 1, len(printed["outliers"]), 0]
-    assert all(
-        "picture" in page["items"][str(i)] for i in page["duplicates"][0]["items"]
-    )
+    assert all("image" in page["items"][str(i)] for i in page["duplicates"][0]["items"])
     shown = imprint("check", data, *RAW).out
     assert "Labels to check: 1, the highest score first" in shown
     assert "Groups of duplicates: 1\n" in shown
@@ -191,7 +189,7 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     assert str(tmp_path) not in shown + (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path, monkeypatch):
+def test_check_reports_the_same_image_in_two_classes(imprint, tmp_path, monkeypatch):
     monkeypatch.setattr(terminal, "marked", lambda label: f"{label}!")  # in red
     data = draw(tmp_path / "photos", ["across", "down"], n=6)
     shutil.copy(data / "across" / "3.png", data / "down" / "same.png")

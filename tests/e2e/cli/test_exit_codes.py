@@ -99,7 +99,7 @@ sys.exit(main())
 
 @pytest.fixture
 def place(tmp_path, model, paint, imprint):
-    """A folder with pictures, their model and another one, a study and its results."""
+    """A folder with images, their model and another one, a study and its results."""
     others = paint(tmp_path / "others", ["dark", "light"], first=5)
     assert imprint("fit", others, "-o", "other.imprint", *RAW, *RECIPE).code == 0
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A typical session on real pictures: FashionMNIST as PNG files, TinyNet, the real entry point."""
+"""A typical session on real images: FashionMNIST as PNG files, TinyNet, the real entry point."""
 
 import json
 import resource
@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 def clothes(shared_folder, tmp_path):
-    """`first` with eight classes of 25 pictures, `rest` with the other two and more tshirts, `test` with 20 of each."""
+    """`first` with eight classes of 25 images, `rest` with the other two and more tshirts, `test` with 20 of each."""
     with np.load(shared_folder / "data" / "fashionmnist.npz") as pack:
         train, test = (
             (pack[f"{s}_images"], pack[f"{s}_labels"]) for s in ("train", "test")
@@ -59,7 +59,7 @@ def test_fit_predict_add_forget(clothes, start, finish):
     assert finish(start("fit", clothes / "first", "-o", "m.imprint")).code == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert spent < 10, "200 pictures: five seconds on two cores"
+    assert spent < 10, "200 images: five seconds on two cores"
 
     first = finish(start("predict", "m.imprint", clothes / "test", "--json"))
     assert accuracy(first, NAMES[:8]) > 0.65

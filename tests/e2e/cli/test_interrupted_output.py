@@ -169,13 +169,13 @@ def test_one_class_is_exported_too(imprint, paint, tmp_path):
         "one.onnx", providers=["CPUExecutionProvider"]
     )
     scores, probabilities, *_ = session.run(
-        None, {"pictures": np.zeros((2, 28, 28, 1), np.uint8)}
+        None, {"images": np.zeros((2, 28, 28, 1), np.uint8)}
     )
     assert scores.shape == probabilities.shape == (2, 1)
     assert (probabilities == 1).all()
 
 
-def test_many_files_that_are_not_pictures_are_named_and_counted(imprint, photos):
+def test_many_files_that_are_not_images_are_named_and_counted(imprint, photos):
     for i in range(15):
         (photos / "dark" / f"broken{i:02}.jpg").write_text("text")
     (photos / "dark" / "page.png").write_bytes(b"%PDF-1.4")
@@ -187,7 +187,7 @@ def test_many_files_that_are_not_pictures_are_named_and_counted(imprint, photos)
         == 10
     )
     assert "Skipped 6 more that cannot be read." in done.err
-    assert "Imprinted 16 pictures of 3 classes." in done.err
+    assert "Imprinted 16 images of 3 classes." in done.err
 
 
 def test_embed_replaces_only_what_embed_wrote(imprint, photos, tmp_path):

@@ -42,11 +42,11 @@ def test_empty_folder(imprint, tmp_path, model):
     imprint("fit", tmp_path / "empty", "-o", "x.imprint", *RAW).refused(
         "has no sub-folders", "one per class"
     )
-    imprint("predict", model, tmp_path / "empty").refused("has no pictures")
+    imprint("predict", model, tmp_path / "empty").refused("has no images")
     assert not (tmp_path / "x.imprint").exists()
 
 
-def test_pictures_without_class_folders(imprint, photos):
+def test_images_without_class_folders(imprint, photos):
     imprint("fit", photos / "dark", "-o", "x.imprint", *RAW).refused(
         "has no sub-folders", "make one per class"
     )
@@ -60,16 +60,16 @@ def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):
     imprint("forget", "m.imprint", "dark").refused("only class")
 
 
-def test_text_file_among_pictures(imprint, photos):
+def test_text_file_among_images(imprint, photos):
     (photos / "dark" / "notes.txt").write_text("remember")
-    (photos / "dark" / "fake.jpg").write_text("not a picture")
+    (photos / "dark" / "fake.jpg").write_text("not an image")
     done = imprint("fit", photos, "-o", "m.imprint", *RAW)
     assert done.code == 1
-    assert "Skipped dark/fake.jpg: not a picture" in done.err
-    assert "Imprinted 15 pictures of 3 classes." in done.err
+    assert "Skipped dark/fake.jpg: not an image" in done.err
+    assert "Imprinted 15 images of 3 classes." in done.err
 
 
-def test_one_unreadable_picture_does_not_cost_the_others(imprint, model, photos):
+def test_one_unreadable_image_does_not_cost_the_others(imprint, model, photos):
     (photos / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
     done = imprint(
         "predict", model, photos / "bad.png", photos / "dark" / "0.png", "--json"
@@ -107,12 +107,12 @@ def test_damaged_and_foreign_models(imprint, model, photos):
 
 
 def test_output_over_something_else(imprint, photos):
-    picture = photos / "dark" / "0.png"
-    before = picture.read_bytes()
-    imprint("fit", photos, "-o", picture, *RAW).refused(
+    image = photos / "dark" / "0.png"
+    before = image.read_bytes()
+    imprint("fit", photos, "-o", image, *RAW).refused(
         "it exists and is not an imprint model"
     )
-    assert picture.read_bytes() == before
+    assert image.read_bytes() == before
     imprint("fit", photos, "-o", photos, *RAW).refused("it is a folder")
     imprint("fit", photos, "-o", "no/where/m.imprint", *RAW).refused(
         "there is no folder"
@@ -248,7 +248,7 @@ def test_names_are_printed_as_they_are(imprint, paint, tmp_path):
     (photos / "dark").rename(photos / ":cat:")
     (photos / "light").rename(photos / "[red]")
     done = imprint("fit", photos, "-o", "m:cat:.imprint", *RAW)
-    assert "Next: imprint predict m:cat:.imprint PICTURE" in done.err
+    assert "Next: imprint predict m:cat:.imprint IMAGE" in done.err
     printed = imprint("predict", "m:cat:.imprint", photos).out
     assert all(f"{label}/0.png" in printed for label in (":cat:", "[red]"))
 

@@ -23,7 +23,7 @@ def archive(photos, tmp_path):
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as out:
         for label in ("dark", "light"):
             out.write(photos / label / "0.png", f"new/{label}.png")
-        out.writestr("new/readme.txt", "not a picture")
+        out.writestr("new/readme.txt", "not an image")
     return tmp_path / "two.zip"
 
 
@@ -115,7 +115,7 @@ def test_a_folder_of_one_class_is_added(imprint, paint, photos, tmp_path):
         "has no sub-folders", "imprint add m.imprint", "--as middle"
     )
     done = imprint("add", "m.imprint", photos / "middle", "--as", "grey")
-    assert (done.code, "Imprinted 5 pictures of 1 class." in done.err) == (0, True)
+    assert (done.code, "Imprinted 5 images of 1 class." in done.err) == (0, True)
     assert Imprinter.load("m.imprint").classes_.tolist() == ["dark", "grey", "light"]
     done = imprint("predict", "m.imprint", photos / "middle", "--json")
     assert set(answers(done).values()) == {"grey"}

@@ -162,15 +162,15 @@ def test_an_unforeseen_error_is_one_line_too(photos):
 
 
 def test_names_outside_the_encoding_are_escaped(model, photos, start, finish):
-    picture = (photos / "dark" / "0.png").rename(photos / "dark" / "größe.png")
+    image = (photos / "dark" / "0.png").rename(photos / "dark" / "größe.png")
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = finish(start("predict", model, picture, env=ascii_only))
+    done = finish(start("predict", model, image, env=ascii_only))
     assert done.code == 0
     assert "gr\\xf6\\xdfe.png" in done.out
     (answer,) = json.loads(
-        finish(start("predict", model, picture, "--json", env=ascii_only)).out
+        finish(start("predict", model, image, "--json", env=ascii_only)).out
     )
-    assert answer["path"] == str(picture)
+    assert answer["path"] == str(image)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")

@@ -181,12 +181,12 @@ def test_long_class_names_lose_their_middle_on_a_narrow_terminal(
     assert "card_de…estimate " in shown.split("proxy of")[1]
 
 
-def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(
+def test_too_few_images_to_refuse_anything_are_named_with_the_remedy(
     imprint, paint, tmp_path
 ):
     photos = paint(tmp_path / "photos", ["dark", "light"], 4)
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
-    sentence = "known cannot tell yet what to refuse below 0.05: needs 12 more pictures"
+    sentence = "known cannot tell yet what to refuse below 0.05: needs 12 more images"
     for options in ((), ("--unknown", 0.05)):
         done = imprint("predict", "m.imprint", photos, *options)
         assert f"{sentence} (the smallest p-value is 0.11)" in done.err
@@ -200,7 +200,7 @@ def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(
     assert watched.out.count("cannot tell yet") == 8
 
 
-def test_one_picture_on_standard_input(model, photos):
+def test_one_image_on_standard_input(model, photos):
     words = [sys.executable, "-m", "imprint", "predict", str(model), "-", "--json"]
     raw = (photos / "light" / "0.png").read_bytes()
     done = subprocess.run(
@@ -217,7 +217,7 @@ def test_one_picture_on_standard_input(model, photos):
         words, input=b"\xff\xfe\x00nonsense", capture_output=True, env=os.environ
     )
     assert done.returncode == 1
-    assert b"Cannot read standard input: not a picture" in done.stderr
+    assert b"Cannot read standard input: not an image" in done.stderr
     assert b"\\x" not in done.stderr
 
 
@@ -238,13 +238,13 @@ def test_sorting_falls_back_to_copies_without_hard_links(
     ).read_bytes()
 
 
-def test_fit_reports_the_same_picture_in_two_classes(imprint, photos):
+def test_fit_reports_the_same_image_in_two_classes(imprint, photos):
     (photos / "light" / "copy.png").write_bytes(
         (photos / "dark" / "0.png").read_bytes()
     )
     done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")
     assert (
-        "The same picture has two labels: dark/0.png (dark) and light/copy.png (light)."
+        "The same image has two labels: dark/0.png (dark) and light/copy.png (light)."
         in done.err
     )
 
@@ -254,8 +254,8 @@ def test_fit_lists_skipped_inputs(imprint, photos):
     (photos / "dark" / "0.png").rename(photos / "stray.png")
     done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")
     assert done.code == 0
-    assert "Ignored 1 picture outside any class folder: stray.png." in done.err
-    assert "Ignored 1 folder without pictures: owl." in done.err
+    assert "Ignored 1 image outside any class folder: stray.png." in done.err
+    assert "Ignored 1 folder without images: owl." in done.err
 
 
 def test_embeddings_of_another_width(imprint, tmp_path):

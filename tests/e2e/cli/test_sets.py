@@ -51,7 +51,7 @@ def test_merge_reports_images_that_several_models_have(imprint, paint, tmp_path)
     done = imprint("merge", "a.imprint", "b.imprint", "-o", "c.imprint", "--json")
     assert json.loads(done.out)["classes"] == ["dark", "light"]
     assert done.err == (
-        "10 pictures of a class are in several models; they count several times.\n"
+        "10 images of a class are in several models; they count several times.\n"
     )
 
 
@@ -133,7 +133,7 @@ def test_inputs_are_forgotten(imprint, photos, tmp_path):
     imprint(*fit, "-o", "m.imprint")
     done = imprint("forget", "m.imprint", "--input", photos / "dark" / "1.png")
     assert done.code == 0
-    assert done.err.startswith("Forgot 1 picture.\n")
+    assert done.err.startswith("Forgot 1 image.\n")
     imprint("forget", "m.imprint", "--input", photos / "dark" / "1.png").refused(
         "not training rows of the model", "nothing was forgotten"
     )

@@ -28,13 +28,13 @@ TEXTS = [
 
 @pytest.fixture
 def pool(paint, tmp_path):
-    """Fifteen pictures without labels, and one file that is not a picture."""
+    """Fifteen images without labels, and one file that is not an image."""
     root = paint(tmp_path / "painted", ["dark", "middle", "light"], first=50)
     folder = tmp_path / "pool"
     folder.mkdir()
     for path in root.glob("*/*.png"):
         path.rename(folder / f"{path.parent.name}-{path.name}")
-    (folder / "broken.png").write_bytes(b"no picture")
+    (folder / "broken.png").write_bytes(b"no image")
     return folder
 
 
@@ -46,7 +46,7 @@ def table(tmp_path):
     return path
 
 
-def test_without_a_model_the_first_pictures_have_all_shades(imprint, pool):
+def test_without_a_model_the_first_images_have_all_shades(imprint, pool):
     done = imprint("suggest", pool, "-n", 3, "--json", "--backbone", "raw")
     entries = json.loads(done.out)
     assert [list(e) for e in entries] == [["path", "row", "reason"]] * 3
@@ -266,12 +266,12 @@ def test_wrong_usage(imprint, model, pool, tmp_path):
     imprint(
         "suggest", "photos.zip", "--copy-into", tmp_path / "x", "--backbone", "raw"
     ).refused("--copy-into", ".zip")
-    imprint("suggest", model, "pool.npy").refused("reads pictures")
+    imprint("suggest", model, "pool.npy").refused("reads images")
 
 
 def test_nothing_readable_is_one_sentence(imprint, tmp_path):
     (tmp_path / "pool").mkdir()
-    (tmp_path / "pool" / "a.png").write_bytes(b"no picture")
+    (tmp_path / "pool" / "a.png").write_bytes(b"no image")
     done = imprint("suggest", "pool", "--backbone", "raw")
     assert done.code == 1
     assert "a.png" in done.err

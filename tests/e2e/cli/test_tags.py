@@ -189,7 +189,7 @@ def test_components_and_commands_for_one_label_refuse_tags(fitted, imprint, tmp_
     ).refused("max: it predicts one class; for tags, use aggregator='kernel'")
 
 
-def test_equal_pictures_in_two_folders_have_two_tags(imprint, paint, tmp_path):
+def test_equal_images_in_two_folders_have_two_tags(imprint, paint, tmp_path):
     paint(tmp_path / "photos", ["dark", "light"], n=8)
     for i in range(4):
         for name in ("grey", "dark"):

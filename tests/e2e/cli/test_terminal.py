@@ -16,23 +16,23 @@ OBEYED = "\x1b\x07\x9b\u202e\r"
 
 @pytest.fixture
 def evil(tmp_path):
-    """A model whose label and picture have names that clear screens, and a picture with such a name."""
-    picture = tmp_path / "p\x1b[31m.png"
-    Image.new("RGB", (8, 8), "red").save(picture)
+    """A model whose label and image have names that clear screens, and an image with such a name."""
+    image = tmp_path / "p\x1b[31m.png"
+    Image.new("RGB", (8, 8), "red").save(image)
     Image.new("RGB", (8, 8), "blue").save(tmp_path / "dog.png")
     model = Imprinter("raw", recipe="janson2022")
-    model.fit(([picture, tmp_path / "dog.png"], [EVIL, "dog"])).save(
+    model.fit(([image, tmp_path / "dog.png"], [EVIL, "dog"])).save(
         tmp_path / "m.imprint"
     )
-    return tmp_path / "m.imprint", picture
+    return tmp_path / "m.imprint", image
 
 
 def test_commands_escape_control_characters(evil, imprint):
-    model, picture = evil
-    (model.parent / "no\x1b[1mpicture.png").write_bytes(b"")
+    model, image = evil
+    (model.parent / "no\x1b[1mimage.png").write_bytes(b"")
     for words in (
-        ["predict", model, picture, "--why"],
-        ["predict", model, model.parent / "no\x1b[1mpicture.png"],
+        ["predict", model, image, "--why"],
+        ["predict", model, model.parent / "no\x1b[1mimage.png"],
         ["forget", model, "no\x1b[2Jsuch"],
         ["predict", model, "no\x1b[2Jfile"],
         ["export", model, "--to", "numpy"],
@@ -41,7 +41,7 @@ def test_commands_escape_control_characters(evil, imprint):
         done = imprint(*words)
         assert not set(OBEYED) & set(done.out + done.err), words
         assert "\\x1b" in done.out + done.err or words[0] == "export"
-    (answer,) = json.loads(imprint("predict", model, picture, "--json").out)
+    (answer,) = json.loads(imprint("predict", model, image, "--json").out)
     assert {g["label"] for g in answer["top"]} == {EVIL, "dog"}, (
         "programs get the exact label"
     )

@@ -192,12 +192,12 @@ def test_python(tmp_path):
         flat = Imprinter("raw", tree=False).fit(tmp_path / "photos")
     assert stated.classes_.tolist() == model.classes_.tolist() == sorted(CENTRES)
     assert flat.classes_.tolist() == ["animal", "vehicle"]
-    picture = str(tmp_path / "photos/animal/cat/0.png")
-    assert model.predict([picture], level=1).tolist() == ["animal"]
-    assert model.predict_proba([picture], level=1).shape == (1, 2)
-    assert model.likely_nodes([picture]) == [None]
-    p = float(model.known([picture])[0])
-    assert model.likely_nodes([picture], unknown=2 * p)[0].label == "animal"
+    image = str(tmp_path / "photos/animal/cat/0.png")
+    assert model.predict([image], level=1).tolist() == ["animal"]
+    assert model.predict_proba([image], level=1).shape == (1, 2)
+    assert model.likely_nodes([image]) == [None]
+    p = float(model.known([image])[0])
+    assert model.likely_nodes([image], unknown=2 * p)[0].label == "animal"
     flat.save(tmp_path / "flat.imprint")
     assert Imprinter.load(tmp_path / "flat.imprint").tree.depth == 1
     assert model.forget("vehicle/").classes_.tolist() == ["animal/cat", "animal/dog"]

@@ -23,14 +23,12 @@ CODE = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
 
 @pytest.fixture
 def stripes(tmp_path):
-    """Fifty pictures of stripes, out of distribution for a model of grey shades."""
+    """Fifty images of stripes, out of distribution for a model of grey shades."""
     folder = tmp_path / "stripes"
     folder.mkdir()
     for i in range(50):
-        picture = (
-            np.random.default_rng(i).integers(0, 2, (12, 12), dtype=np.uint8) * 255
-        )
-        Image.fromarray(picture).save(folder / f"stripes-{i:02}.png")
+        image = np.random.default_rng(i).integers(0, 2, (12, 12), dtype=np.uint8) * 255
+        Image.fromarray(image).save(folder / f"stripes-{i:02}.png")
     return folder
 
 
@@ -53,7 +51,7 @@ def model(paint, tmp_path, imprint):
     return tmp_path / "model.imprint"
 
 
-def test_usual_pictures_give_answers_and_no_alarm(imprint, model, paint, tmp_path):
+def test_usual_images_give_answers_and_no_alarm(imprint, model, paint, tmp_path):
     new = paint(tmp_path / "new", ["dark", "light"], n=10, first=100)
     done = imprint("watch", model, new, "--once", "--json")
     answers = [json.loads(line) for line in done.out.splitlines()]
@@ -96,8 +94,8 @@ def test_a_file_is_classified_once_it_has_stopped_growing(
         assert len(capsys.readouterr().out.splitlines()) == lines
 
 
-def test_other_pictures_give_an_alarm_that_names_them(imprint, model, stripes):
-    (stripes / "broken.png").write_bytes(b"no picture")
+def test_other_images_give_an_alarm_that_names_them(imprint, model, stripes):
+    (stripes / "broken.png").write_bytes(b"no image")
     done = imprint("watch", model, stripes, "--once")
     assert len(done.out.splitlines()) == 50
     assert "look unlike the training data (evidence 1:" in done.err

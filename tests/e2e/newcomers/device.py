@@ -1,4 +1,4 @@
-"""Add classes on a small device: one thread, a few pictures, no training, and an exported head."""
+"""Add classes on a small device: one thread, a few images, no training, and an exported head."""
 
 import time
 
@@ -25,18 +25,18 @@ before = factory.classifier.proxies_.weights
 started = time.perf_counter()
 with Imprinter.change("model.imprint", threads=1) as model:
     model.add(some([8, 9]))
-print(f"two classes of {SHOTS} pictures added in {time.perf_counter() - started:.2f} s")
+print(f"two classes of {SHOTS} images added in {time.perf_counter() - started:.2f} s")
 assert np.array_equal(model.classifier.proxies_.weights[:8], before), (
     "known classes stay as they were, bit for bit"
 )
 
 export_file("model.imprint", "head.npz", "numpy")
-pictures, labels = some(range(10), start=SHOTS)
-embeddings = model.look(pictures).X
+images, labels = some(range(10), start=SHOTS)
+embeddings = model.look(images).X
 with np.load("head.npz") as head:  # the device computes one division and one product
     unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
     answers = head["classes"][(unit @ head["weights"].T).argmax(axis=1)]
-assert np.array_equal(answers, model.predict(pictures))
+assert np.array_equal(answers, model.predict(images))
 accuracy = float((answers == labels).mean())
-print(f"{accuracy:.0%} of {len(labels)} new pictures right")
-assert accuracy > 0.5, "five times chance, from ten pictures of a class"
+print(f"{accuracy:.0%} of {len(labels)} new images right")
+assert accuracy > 0.5, "five times chance, from ten images of a class"

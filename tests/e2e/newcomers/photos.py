@@ -1,4 +1,4 @@
-"""Create a folder of pictures: scanned digits as PNG files, one sub-folder per class."""
+"""Create a folder of images: scanned digits as PNG files, one sub-folder per class."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-KNOWN, ASKED = 12, 5  # pictures of each class
+KNOWN, ASKED = 12, 5  # images of each class
 
 scans = load_digits()
 for label, name in enumerate(NAMES):

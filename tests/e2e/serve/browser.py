@@ -1,4 +1,4 @@
-"""A headless Chromium, from Debian's packages `chromium` and `chromium-driver`, and test pictures."""
+"""A headless Chromium, from Debian's packages `chromium` and `chromium-driver`, and test images."""
 
 import shutil
 from contextlib import contextmanager
@@ -141,7 +141,7 @@ def column(label):
 
 
 def save_coloured(path, colour, rng):
-    """Save a picture with a rectangle in one colour: red (0), green (1) or blue (2)."""
+    """Save an image with a rectangle in one colour: red (0), green (1) or blue (2)."""
     pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
     pixels[8:40, 8:56, colour] += 160
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def save_coloured(path, colour, rng):
 
 
 def save_patterns(folder, labels, n):
-    """Save n pictures of each class, and a copy of one from the first class as wrong.png in the second class."""
+    """Save n images of each class, and a copy of one from the first class as wrong.png in the second class."""
     rng = np.random.default_rng(0)
     for c, label in enumerate(labels):
         (folder / label).mkdir(parents=True)

@@ -15,7 +15,7 @@ from .browser import chromium, column, save_coloured
 
 @pytest.fixture
 def files(tmp_path):
-    """Pictures of two kinds, and one of a third, as files."""
+    """Images of two kinds, and one of a third, as files."""
     rng, folder = np.random.default_rng(0), tmp_path / "files"
     return {
         kind: [
@@ -38,7 +38,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
 
         page.type("#try-file", str(files["blue"][7]))
         page.until_text("#winner", "blue")
-        page.wait(lambda: page.all(".why img"), "the pictures that decided")
+        page.wait(lambda: page.all(".why img"), "the images that decided")
         page.wait(
             lambda: "blue, " in page.find("#spoken").get_attribute("textContent"),
             "the answer to be spoken",
@@ -85,7 +85,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         page.keys("\ue00c")
 
         page.click("#tab-export")
-        for name in ("model.imprint", "model.onnx", "pictures.zip", "evaluation.html"):
+        for name in ("model.imprint", "model.onnx", "images.zip", "evaluation.html"):
             page.click(f'a[download="{name}"]')
             download = tmp_path / "downloads" / name
             page.wait(download.exists, name)
@@ -97,7 +97,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         "blue",
     ]
     with zipfile.ZipFile(
-        io.BytesIO((tmp_path / "downloads" / "pictures.zip").read_bytes())
+        io.BytesIO((tmp_path / "downloads" / "images.zip").read_bytes())
     ) as z:
         assert len(z.namelist()) == 11
 
@@ -119,7 +119,7 @@ def test_two_tabs_show_the_same(serving, files, tmp_path):
         page.wait(lambda: not page.all(column("red")), "the class to go here too")
 
 
-def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(
+def test_the_camera_adds_images_while_the_button_is_held_and_is_tried_live(
     serving, tmp_path
 ):
     from selenium.webdriver.common.action_chains import ActionChains
@@ -131,7 +131,7 @@ def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(
         ActionChains(page.driver).click_and_hold(hold).perform()
         page.wait(
             lambda: int(page.text(f"{column('ball')} .count") or 0) >= 3,
-            "pictures from the camera",
+            "images from the camera",
         )
         ActionChains(page.driver).release().perform()
         page.wait(lambda: not page.all("video"), "the camera to stop")
@@ -193,7 +193,7 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
 
 
 @pytest.mark.timeout(400)
-def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp_path):
+def test_two_hundred_classes_and_five_thousand_images_stay_usable(serving, tmp_path):
     rng, root = np.random.default_rng(0), tmp_path / "many"
     for c in range(200):
         folder = root / f"class {c:03}"
@@ -216,7 +216,7 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         loaded = page.driver.execute_script(
             "return [...document.images].filter((i) => i.complete && i.naturalWidth).length"
         )
-        assert loaded < 700, "pictures far below are not loaded yet"
+        assert loaded < 700, "images far below are not loaded yet"
         wide = page.driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= page.driver.execute_script("return innerWidth")
         nodes = page.driver.execute_script(
@@ -233,7 +233,7 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         page.click(f"{column('class 123')} .more")
         page.wait(
             lambda: len(page.all(f"{column('class 123')} .thumb")) == 25,
-            "all pictures of the class",
+            "all images of the class",
         )
         started = time.monotonic()
         page.click(f"{column('class 123')} .name")
@@ -242,7 +242,7 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         assert time.monotonic() - started < 10
 
 
-def test_a_picture_that_is_in_another_class_is_reported(serving, files, tmp_path):
+def test_an_image_that_is_in_another_class_is_reported(serving, files, tmp_path):
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         for label in ("red", "blue"):
@@ -282,9 +282,7 @@ def test_choosing_in_a_list_changes_nothing_until_the_button_is_pressed(
         page.click(f"{column('red')} .pop form button")
         page.until_text(f"{column('green')} .count", "4")
         page.wait(
-            lambda: (
-                "red is merged into green: 2 pictures moved." in page.text("#notes")
-            ),
+            lambda: "red is merged into green: 2 images moved." in page.text("#notes"),
             "what was done",
         )
         page.click("#notes .note:last-child button")

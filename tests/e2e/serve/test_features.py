@@ -19,7 +19,7 @@ ESCAPE, SHIFT = "\ue00c", "\ue008"
 
 @pytest.fixture
 def photos(tmp_path):
-    """A folder of train and test pictures of three colours, whose names are not in alphabetical order."""
+    """A folder of train and test images of three colours, whose names are not in alphabetical order."""
     rng = np.random.default_rng(0)
     for split, n in (("train", 8), ("test", 2)):
         for label, colour in (("red", 0), ("blue", 2), ("green", 1)):
@@ -73,7 +73,7 @@ def test_projects_are_created_renamed_duplicated_deleted_and_restored(
         assert page.complaints() == []
 
 
-def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(
+def test_several_images_are_selected_moved_held_out_and_deleted_at_once(
     serving, photos, tmp_path
 ):
     from selenium.webdriver.common.action_chains import ActionChains
@@ -85,7 +85,7 @@ def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(
         page.click(f"{column('red')} li:nth-child(1) .thumb")
         third = page.find(f"{column('red')} li:nth-child(3) .thumb")
         ActionChains(page.driver).key_down(SHIFT).click(third).key_up(SHIFT).perform()
-        page.until_text("#selection p", "3 pictures selected")
+        page.until_text("#selection p", "3 images selected")
         page.type("#selection-class", "blue")
         page.click("#selection-move")
         page.until_text(f"{column('blue')} .count", "11")
@@ -113,7 +113,7 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
         held_out = server.json("GET", "/api/evaluation")["held_out"]
         assert (held_out["rows"], held_out["accuracy"]) == (6, 1)
         page.click(".matrix td.right button")
-        page.wait(lambda: "held out" in page.text("#viewer"), "a held-out picture")
+        page.wait(lambda: "held out" in page.text("#viewer"), "a held-out image")
         page.keys(ESCAPE)
         page.click("#hold-out-fifth")
         page.wait(
@@ -123,12 +123,12 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
 
 
 def evaluated(page, server):
-    """The evaluation of all thirty pictures."""
+    """The evaluation of all thirty images."""
     page.wait(
         lambda: (
             [c["items"] for c in server.json("GET", "/api/classes")] == [10, 10, 10]
         ),
-        "all pictures",
+        "all images",
     )
     revision = server.json("GET", "/api/state")["revision"]
     page.wait(
@@ -147,12 +147,12 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(
         page.type("#open-folder", str(photos))
         before = evaluated(page, server)
         page.click("#tab-export")
-        for name in ("model.imprint", "pictures.zip"):
+        for name in ("model.imprint", "images.zip"):
             page.click(f'a[download="{name}"]')
             page.wait((tmp_path / "downloads" / name).exists, name)
         page.click("#export .danger")
         page.wait(lambda: not page.all("article"), "nothing to be left")
-        page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
+        page.type("#open-archive", str(tmp_path / "downloads" / "images.zip"))
         after = evaluated(page, server)
         for key in ("accuracy", "interval", "classes", "confusion"):
             assert after[key] == before[key]
@@ -171,12 +171,12 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(
             "the calibration",
         )
         page.wait(
-            lambda: "Hold out pictures first" in page.text("#export"),
-            "no report without pictures",
+            lambda: "Hold out images first" in page.text("#export"),
+            "no report without images",
         )
         page.click("#tab-evaluate")
         page.wait(lambda: page.all(".matrix td.right"), "the confusion matrix")
-        assert not page.all(".matrix td button"), "there are no pictures to show"
+        assert not page.all(".matrix td button"), "there are no images to show"
 
 
 def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_path):
@@ -207,11 +207,11 @@ def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_p
         first = server.json("GET", "/api/state")["classes"][0]["items"][0][0]
         server.json("POST", "/api/change", json.dumps({"do": "hold", "ids": [first]}))
         before = texts()
-        page.click('a[download="pictures.zip"]')
-        page.wait((tmp_path / "downloads" / "pictures.zip").exists, "pictures.zip")
+        page.click('a[download="images.zip"]')
+        page.wait((tmp_path / "downloads" / "images.zip").exists, "images.zip")
         page.click("#export .danger")
         page.wait(lambda: texts() == [], "nothing to be left")
-        page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
+        page.type("#open-archive", str(tmp_path / "downloads" / "images.zip"))
         page.wait(
             lambda: sorted(texts()) == sorted(before),
             "the same texts, one of them held out",

@@ -17,7 +17,7 @@ KILLS = 20
 LABELS = ("ant", "bee", "cat")
 
 
-def picture(seed):
+def image(seed):
     out = io.BytesIO()
     Image.fromarray(
         np.random.default_rng(seed).integers(0, 255, (12, 12, 3), dtype=np.uint8)
@@ -26,7 +26,7 @@ def picture(seed):
 
 
 def send(server, counter, acknowledged, rng):
-    """Add pictures and sometimes move one, until the server dies; record the acknowledged pictures."""
+    """Add images and sometimes move one, until the server dies; record the acknowledged images."""
     while True:
         seed = next(counter)
         try:
@@ -41,7 +41,7 @@ def send(server, counter, acknowledged, rng):
                 status, raw = server.ask(
                     "POST",
                     f"/api/items?label={LABELS[seed % 3]}&name={seed}.png",
-                    picture(seed),
+                    image(seed),
                 )
                 if status == 201:
                     acknowledged[json.loads(raw)["id"]] = f"{seed}.png"
@@ -79,7 +79,7 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
         assert there.items() >= acknowledged.items()
         assert len(acknowledged) > KILLS
         archive = zipfile.ZipFile(
-            io.BytesIO(server.ask("GET", "/api/take/pictures.zip")[1])
+            io.BytesIO(server.ask("GET", "/api/take/images.zip")[1])
         )
         archive.extractall(tmp_path / "photos")
         (tmp_path / "model.imprint").write_bytes(

@@ -19,7 +19,7 @@ COMMAND = os.environ.get("IMPRINT_LABEL_STUDIO") or shutil.which("label-studio")
 KEY = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = """<View><Image name="img" value="$image"/>
 <Choices name="kind" toName="img"><Choice value="top"/><Choice value="bottom"/></Choices></View>"""
-PICTURES, LABELS, EVERY = 200, 20, 5
+IMAGES, LABELS, EVERY = 200, 20, 5
 pytestmark = [
     pytest.mark.skipif(
         not COMMAND,
@@ -166,8 +166,8 @@ def backend(studio, tmp_path):
 
 
 def paint(folder: Path) -> list[Path]:
-    """Pictures that are bright at the top (even numbers) or at the bottom."""
-    for i in range(PICTURES):
+    """Images that are bright at the top (even numbers) or at the bottom."""
+    for i in range(IMAGES):
         pixels = np.random.default_rng(i).integers(0, 60, (20, 24, 3), dtype=np.uint8)
         pixels[slice(10) if i % 2 == 0 else slice(10, None)] += 150
         Image.fromarray(pixels).save(folder / f"{i:03}.png")
@@ -184,11 +184,9 @@ def test_predictions_appear_and_tasks_have_the_order_of_the_server(
         "sampling": "Uncertainty sampling",
     }
     project = studio.ask("POST", "/api/projects", settings)["id"]
-    pictures = paint(tmp_path / "pictures")
-    for first in range(
-        0, PICTURES, 50
-    ):  # Label Studio takes at most 100 files at a time
-        studio.upload(project, pictures[first : first + 50])
+    images = paint(tmp_path / "pictures")
+    for first in range(0, IMAGES, 50):  # Label Studio takes at most 100 files at a time
+        studio.upload(project, images[first : first + 50])
     studio.ask(
         "POST", "/api/ml", {"url": backend, "project": project, "title": "imprint"}
     )
@@ -198,7 +196,7 @@ def test_predictions_appear_and_tasks_have_the_order_of_the_server(
             "tasks"
         ]
     }
-    assert len(tasks) == PICTURES
+    assert len(tasks) == IMAGES
     kind = {
         n: ("top", "bottom")[int(re.search(r"(\d{3})\.png", t["data"]["image"])[1]) % 2]
         for n, t in tasks.items()
@@ -208,7 +206,7 @@ def test_predictions_appear_and_tasks_have_the_order_of_the_server(
     for done in range(LABELS):
         if done % EVERY == 0:
             found = studio.predictions(project)
-            assert len(found) == PICTURES
+            assert len(found) == IMAGES
         waiting = {n: score for n, (_, score, _) in found.items() if n not in labelled}
         task = studio.ask("GET", f"/api/projects/{project}/next")["id"]
         assert waiting[task] == min(waiting.values())

@@ -1,4 +1,4 @@
-"""Label a folder of unlabelled pictures in a real browser."""
+"""Label a folder of unlabelled images in a real browser."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ COLOURS = {"red": 0, "blue": 2, "green": 1}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Thirty pictures of three colours, with the colour in the file name."""
+    """Thirty images of three colours, with the colour in the file name."""
     rng = np.random.default_rng(0)
     for i in range(30):
         kind = list(COLOURS)[i % 3]
@@ -23,9 +23,7 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
         page.driver.get(server.address)
         page.click("#tab-label")
         page.type("#pool-files", str(folder))
-        page.wait(
-            lambda: server.json("GET", "/api/pool")["inputs"] == 30, "all pictures"
-        )
+        page.wait(lambda: server.json("GET", "/api/pool")["inputs"] == 30, "all images")
 
         def name():
             css = "#label-item canvas"
@@ -52,7 +50,7 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
             else:
                 page.type("#label-new", f"{kind}\n")
             labelled += 1
-            page.wait(lambda: name() != shown, "the next picture")  # noqa: B023
+            page.wait(lambda: name() != shown, "the next image")  # noqa: B023
             page.wait(
                 lambda: server.json("GET", "/api/pool")["left"] == 30 - labelled,  # noqa: B023
                 "the answer",
@@ -65,9 +63,9 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
 
         shown = name()
         page.keys("s")
-        page.wait(lambda: name() != shown, "the next picture")
+        page.wait(lambda: name() != shown, "the next image")
         page.keys("u")
-        page.wait(lambda: name() == shown, "the skipped picture again")
+        page.wait(lambda: name() == shown, "the skipped image again")
         page.keys("u")
         page.wait(
             lambda: server.json("GET", "/api/pool")["left"] == 22, "the undone answer"

@@ -19,7 +19,7 @@ window.fetch = (address, options) => new Promise((resolve) => setTimeout(resolve
 
 @pytest.fixture
 def folders(tmp_path):
-    """Two folders with ten unlabelled pictures each."""
+    """Two folders with ten unlabelled images each."""
     rng = np.random.default_rng(0)
     for name in ("first", "second"):
         for i in range(10):
@@ -28,7 +28,7 @@ def folders(tmp_path):
 
 
 def names(page):
-    """The names of the pictures that the tab *Label next* shows: one or none."""
+    """The names of the images that the tab *Label next* shows: one or none."""
     return [one.get_attribute("aria-label") for one in page.all("#label-item canvas")]
 
 
@@ -55,9 +55,9 @@ def test_undo_takes_back_the_answer_that_is_still_being_saved(
         page.click("#tab-label")
         page.type("#pool-files", str(folders / "first"))
         for labelled in (1, 2):
-            before = page.wait(shown, "a picture")
+            before = page.wait(shown, "an image")
             page.type("#label-new", f"class {labelled}\n")
-            page.wait(lambda: shown() != before, "the next picture")  # noqa: B023
+            page.wait(lambda: shown() != before, "the next image")  # noqa: B023
             page.wait(lambda: left() == 10 - labelled, "the answer")  # noqa: B023
         page.wait(lambda: len(page.all("#label-classes .choice")) == 2, "the buttons")
 
@@ -65,31 +65,31 @@ def test_undo_takes_back_the_answer_that_is_still_being_saved(
         before = shown()
         page.click("#label-item canvas")
         page.keys("1", "u")
-        page.wait(lambda: shown() == before, "the picture again")
+        page.wait(lambda: shown() == before, "the image again")
         page.wait(lambda: undo_is_enabled(page), "the older changes")
         assert left() == 8, "only the newest answer is undone"
 
         page.keys("1")
         page.chord(Keys.CONTROL, "z")
         page.wait(
-            lambda: "Undone: 1 picture added to class 1." in page.text("#notes"),
+            lambda: "Undone: 1 image added to class 1." in page.text("#notes"),
             "the name of the undone change",
         )
         assert left() == 8
         title = page.find("#undo").get_attribute("title")
-        assert title == "Undo: 1 picture added to class 2 (Ctrl+Z)"
+        assert title == "Undo: 1 image added to class 2 (Ctrl+Z)"
 
         # What was undone with Ctrl+Z is asked for again.
         seen = set()
         while left() > 0:
-            before = page.wait(shown, "a picture")
+            before = page.wait(shown, "an image")
             seen.add(before)
             remaining = left()
             page.keys("2")
             page.wait(lambda: left() < remaining, "the answer")  # noqa: B023
             page.wait(
                 lambda: not page.all("#label-item canvas") or shown() != before,  # noqa: B023
-                "the next picture",
+                "the next image",
             )
         assert len(seen) == 8
         page.wait(
@@ -116,7 +116,7 @@ def test_another_folder_is_labelled_after_the_page_was_loaded_again(
             name = page.find("#label-item canvas").get_attribute("aria-label")
             labelled.add(name)
             page.type("#label-new", "any\n")
-            page.wait(lambda: name not in names(page), "the next picture")  # noqa: B023
+            page.wait(lambda: name not in names(page), "the next image")  # noqa: B023
         assert all(name.startswith("second") for name in labelled)
 
 

@@ -163,10 +163,10 @@ def test_targets_and_candidates_may_differ(monkeypatch):
 
 def test_unreadable_items_are_named_and_numbers_are_those_of_the_items(tmp_path):
     rng = np.random.default_rng(0)
-    pictures = [rng.integers(0, 255, (8, 8), dtype=np.uint8) for _ in range(6)]
-    model = Imprinter(backbone="raw").fit((pictures[:2], ["a", "b"]))
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    items = [str(tmp_path / "broken.png"), *pictures[2:]]
+    images = [rng.integers(0, 255, (8, 8), dtype=np.uint8) for _ in range(6)]
+    model = Imprinter(backbone="raw").fit((images[:2], ["a", "b"]))
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    items = [str(tmp_path / "broken.png"), *images[2:]]
     suggestions = model.suggest(items, 4)
     assert sorted(suggestions.tolist()) == [1, 2, 3, 4]
     assert [s.name for s in suggestions.unreadable] == [items[0]]

@@ -191,13 +191,13 @@ def test_preprocessing_refuses_invalid_values(given, rule):
     ],
     ids=["floats", "alpha", "empty", "line", "list", "path"],
 )
-def test_only_pictures_are_prepared(item):
-    with pytest.raises(ParameterError, match=r"a picture must be a uint8 array"):
+def test_only_images_are_prepared(item):
+    with pytest.raises(ParameterError, match=r"an image must be a uint8 array"):
         load("raw").prepare(item)
 
 
 @pytest.mark.parametrize("name", ["nearest", "bilinear", "bicubic"])
-def test_a_grey_picture_is_prepared_as_its_rgb_copy(rng, name):
+def test_a_grey_image_is_prepared_as_its_rgb_copy(rng, name):
     rule, grey = (
         Preprocess(size=(20, 24), filter=name),
         rng.integers(0, 256, (33, 17), dtype=np.uint8),
@@ -207,22 +207,22 @@ def test_a_grey_picture_is_prepared_as_its_rgb_copy(rng, name):
         .convert("RGB")
         .resize((24, 20), Image.Resampling[name.upper()])
     )
-    assert np.array_equal(rule.picture(grey), want)
-    assert np.array_equal(rule.picture(np.stack([grey] * 3, -1)), want)
+    assert np.array_equal(rule.image(grey), want)
+    assert np.array_equal(rule.image(np.stack([grey] * 3, -1)), want)
 
 
 @pytest.mark.parametrize(
     "shape", [(375, 500, 3), (641, 96, 3), (32, 32), (1, 1), (7, 300)]
 )
 def test_a_crop_keeps_the_middle_of_the_shorter_side(shape):
-    picture = np.zeros(shape, np.uint8)
+    image = np.zeros(shape, np.uint8)
     side = max(1, int(0.875 * min(shape[:2])))
     top, left = ((n - side + 1) // 2 for n in shape[:2])
-    picture[top : top + side, left : left + side] = 200
+    image[top : top + side, left : left + side] = 200
     rule = Preprocess(size=(16, 16), crop=0.875, filter="box")
-    assert (rule.picture(picture) == 200).all()
-    picture[top, left], picture[top + side - 1, left + side - 1] = 0, 0
-    cropped = rule.picture(picture)
+    assert (rule.image(image) == 200).all()
+    image[top, left], image[top + side - 1, left + side - 1] = 0, 0
+    cropped = rule.image(image)
     assert side > 60 or cropped[0, 0].max() < 200
     assert side > 60 or cropped[-1, -1].max() < 200
 
@@ -246,31 +246,29 @@ def test_normalising_pixels_is_the_stated_arithmetic_to_the_bit(rng):
     assert planes.flags.c_contiguous
 
 
-def test_preparing_does_not_change_the_picture_and_accepts_views(rng):
+def test_preparing_does_not_change_the_image_and_accepts_views(rng):
     big = rng.integers(0, 256, (40, 60, 3), dtype=np.uint8)
     copy, rule = big.copy(), Preprocess(size=(8, 8))
     assert np.array_equal(
-        rule.picture(big[::2, ::3]), rule.picture(np.ascontiguousarray(big[::2, ::3]))
+        rule.image(big[::2, ::3]), rule.image(np.ascontiguousarray(big[::2, ::3]))
     )
     assert np.array_equal(big, copy)
 
 
-def test_raw_is_the_pixels_of_a_28_x_28_picture(rng):
-    picture, raw = rng.integers(0, 256, (28, 28), dtype=np.uint8), load("raw")
+def test_raw_is_the_pixels_of_a_28_x_28_image(rng):
+    image, raw = rng.integers(0, 256, (28, 28), dtype=np.uint8), load("raw")
     assert np.array_equal(
-        raw.embed(raw.prepare(picture)[None])[0], picture.ravel() / np.float32(255)
+        raw.embed(raw.prepare(image)[None])[0], image.ravel() / np.float32(255)
     )
-    assert raw.embed(raw.prepare(picture)[None]).dtype == np.float32
+    assert raw.embed(raw.prepare(image)[None]).dtype == np.float32
 
 
 def test_raw_makes_colours_grey_before_it_resizes(rng):
-    picture, raw = rng.integers(0, 256, (50, 31, 3), dtype=np.uint8), load("raw")
+    image, raw = rng.integers(0, 256, (50, 31, 3), dtype=np.uint8), load("raw")
     want = (
-        Image.fromarray(picture)
-        .convert("L")
-        .resize((28, 28), Image.Resampling.BILINEAR)
+        Image.fromarray(image).convert("L").resize((28, 28), Image.Resampling.BILINEAR)
     )
-    assert np.array_equal(raw.prepare(picture)[..., 0], np.asarray(want))
+    assert np.array_equal(raw.prepare(image)[..., 0], np.asarray(want))
 
 
 def test_the_heads_have_named_classes():
@@ -323,13 +321,13 @@ RULES = [
 def test_resizing_in_bounded_steps_equals_direct_resizing(
     rng, monkeypatch, values, shape
 ):
-    picture, rule = (
+    image, rule = (
         rng.integers(90, 160, shape, dtype=np.uint8),
         Preprocess(**values),
     )  # filters clip no value
-    direct = rule.picture(picture).astype(int)
+    direct = rule.image(image).astype(int)
     monkeypatch.setattr(preprocess, "MAX_INTERMEDIATE_PIXELS", 0)
-    assert np.abs(rule.picture(picture) - direct).max() <= 2  # both steps round
+    assert np.abs(rule.image(image) - direct).max() <= 2  # both steps round
 
 
 THIN = """
@@ -337,12 +335,12 @@ import resource, sys, numpy as np
 from imprint.backbones.preprocess import Preprocess
 rules = [Preprocess(size=(224, 224), resize=256), Preprocess(size=(28, 28), colour="grey"), Preprocess(size=(224, 224))]
 shapes = (30_000, 1, 3), (1, 30_000, 3), (1 << 18, 255, 3), (255, 1 << 18, 3)
-pictures = [np.zeros(shape, np.uint8) for shape in shapes]
+images = [np.zeros(shape, np.uint8) for shape in shapes]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for rule in rules:
-    for picture in pictures:
-        picture.fill(1)
-        assert rule.picture(picture).shape[:2] == rule.size
+    for image in images:
+        image.fill(1)
+        assert rule.image(image).shape[:2] == rule.size
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
@@ -350,18 +348,18 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.skipif(
     sys.platform != "linux", reason="memory is counted in kilobytes on Linux"
 )
-def test_a_thin_picture_costs_little_memory():
+def test_a_thin_image_costs_little_memory():
     out = subprocess.run(
         [sys.executable, "-c", THIN], capture_output=True, text=True, check=True
     )
     assert (
         int(out.stdout) < 900_000
-    )  # kB: the pictures themselves are 200 MB, and 267 MB inside Pillow
+    )  # kB: the images themselves are 200 MB, and 267 MB inside Pillow
 
 
-def test_a_picture_with_an_extremely_long_side_is_unreadable():
+def test_an_image_with_an_extremely_long_side_is_unreadable():
     for shape in ((1 << 18) + 1, 1, 3), (1, (1 << 18) + 1):
         with pytest.raises(
             UnreadableInput, match=r"262,145.* pixels; the limit of a side is 262,144"
         ):
-            Preprocess(size=(28, 28)).picture(np.zeros(shape, np.uint8))
+            Preprocess(size=(28, 28)).image(np.zeros(shape, np.uint8))

@@ -27,7 +27,7 @@ RULE = {"preprocess": {"size": 64}}
 
 
 @pytest.fixture
-def pictures():
+def images():
     return np.random.default_rng(0).integers(0, 256, (7, 64, 64, 3), dtype=np.uint8)
 
 
@@ -119,10 +119,10 @@ def test_a_channel_that_hardly_varies_keeps_its_deviation():
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite0", "tinynet"])
-def test_the_shipped_blocks_are_those_of_the_inner_tensors(name, pictures):
+def test_the_shipped_blocks_are_those_of_the_inner_tensors(name, images):
     """Compared with the tensors themselves, pooled by NumPy."""
     backbone = load(name, threads=1)
-    batch = np.stack([backbone.prepare(p) for p in pictures])
+    batch = np.stack([backbone.prepare(p) for p in images])
     rows = np.split(
         backbone.embed(batch),
         np.cumsum([b.width for b in backbone.blocks])[:-1],
@@ -183,17 +183,15 @@ def test_the_last_layer_of_a_network_of_one_layer_is_the_network():
     assert stated_fingerprint("raw:last") == stated_fingerprint("raw")
 
 
-def test_a_last_layer_that_is_pooled_stays_pooled(sidecar, pictures):
+def test_a_last_layer_that_is_pooled_stays_pooled(sidecar, images):
     mean = {"name": "m", "tensor": "add102", "pooling": "mean", "width": 320}
     spec = sidecar(blocks=[mean, LAST])
     last = load(f"{spec}:last")
     assert last.width == 320
-    np.testing.assert_array_equal(
-        last.embed(pictures), load(spec).embed(pictures)[:, :320]
-    )
+    np.testing.assert_array_equal(last.embed(images), load(spec).embed(images)[:, :320])
 
 
-def test_a_file_of_your_own_may_state_blocks(sidecar, pictures):
+def test_a_file_of_your_own_may_state_blocks(sidecar, images):
     spec = sidecar(blocks=[LAST, QUARTERS])
     backbone = load(spec)
     assert backbone.width == 1792
@@ -205,7 +203,7 @@ def test_a_file_of_your_own_may_state_blocks(sidecar, pictures):
     assert "blocks" not in one.record.as_json()
     assert one.fingerprint == load("tinynet:last").fingerprint
     np.testing.assert_allclose(
-        backbone.embed(pictures)[:, :512], one.embed(pictures), rtol=1e-4, atol=1e-5
+        backbone.embed(images)[:, :512], one.embed(images), rtol=1e-4, atol=1e-5
     )
 
 

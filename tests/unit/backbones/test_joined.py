@@ -33,13 +33,13 @@ def photos(tmp_path):
     return tmp_path / "photos"
 
 
-def pictures(n=5):
+def images(n=5):
     return [*np.random.default_rng(0).integers(0, 256, (n, 40, 50, 3), dtype=np.uint8)]
 
 
 def embedded(spec):
     backbone = load(spec, threads=1)
-    prepared = [backbone.prepare(picture) for picture in pictures()]
+    prepared = [backbone.prepare(image) for image in images()]
     is_array = isinstance(prepared[0], np.ndarray)
     return backbone.embed(np.stack(prepared) if is_array else prepared)
 
@@ -112,7 +112,7 @@ def test_a_file_whose_path_has_a_plus(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("tinynet+minilm", "tinynet reads pictures, and minilm reads texts"),
+        ("tinynet+minilm", "tinynet reads images, and minilm reads texts"),
         ("tinynet+tinynet", r"tinynet\+tinynet: it names tinynet more than once"),
         ("tinynet+tinynet:last", "it names tinynet more than once"),
         ("tinynet+tinynt", "Unknown backbone 'tinynt'. Did you mean 'tinynet'"),
@@ -166,7 +166,7 @@ def test_progress_counts_inputs_once(photos):
 
 
 def test_an_unreadable_input_is_skipped_once(photos):
-    (photos / "dark" / "9.png").write_bytes(b"no picture")
+    (photos / "dark" / "9.png").write_bytes(b"no image")
     model = Imprinter(BOTH, cache=False)
     rows = model.embed(photos)
     assert len(rows.X) == 10
@@ -178,8 +178,8 @@ def test_a_model_of_two_networks_is_saved_and_loaded(photos, tmp_path):
     model.save(tmp_path / "m.imprint")
     again = Imprinter.load(tmp_path / "m.imprint")
     assert again.embedder.spec == BOTH
-    assert again.predict_proba(pictures()).tolist() == (
-        model.predict_proba(pictures()).tolist()
+    assert again.predict_proba(images()).tolist() == (
+        model.predict_proba(images()).tolist()
     )
     with pytest.raises(
         FileError, match=r"raw\+tinynet has .* so its embeddings differ"

@@ -26,7 +26,7 @@ def tinynet():
 
 
 @pytest.fixture
-def pictures():
+def images():
     return np.random.default_rng(0).integers(0, 256, (5, 48, 32, 3), dtype=np.uint8)
 
 
@@ -39,8 +39,8 @@ def sidecar(folder, content, source=TINYNET):
     return f"onnx:{folder}/m.onnx"
 
 
-def batch(backbone, pictures):
-    return np.stack([backbone.prepare(p) for p in pictures])
+def batch(backbone, images):
+    return np.stack([backbone.prepare(p) for p in images])
 
 
 def test_tinynet_is_the_file_its_record_describes(tinynet):
@@ -49,8 +49,8 @@ def test_tinynet_is_the_file_its_record_describes(tinynet):
     assert tinynet.modality == "image"
 
 
-def test_tinynet_embeds_alone_as_in_a_batch(tinynet, pictures):
-    x = batch(tinynet, pictures)
+def test_tinynet_embeds_alone_as_in_a_batch(tinynet, images):
+    x = batch(tinynet, images)
     together = tinynet.embed(x)
     assert together.shape == (5, 2560)
     assert together.dtype == np.float32
@@ -64,29 +64,27 @@ def test_an_empty_batch_gives_no_rows(tinynet):
     assert tinynet.embed(np.empty((0, 64, 64, 3), np.uint8)).shape == (0, 2560)
 
 
-def test_a_batch_may_be_a_view(tinynet, pictures):
-    x = batch(tinynet, pictures)
+def test_a_batch_may_be_a_view(tinynet, images):
+    x = batch(tinynet, images)
     assert np.array_equal(tinynet.embed(x[::2]), tinynet.embed(x[::2].copy()))
 
 
-def test_one_thread_or_two_agree(pictures, tinynet):
+def test_one_thread_or_two_agree(images, tinynet):
     two = load("tinynet", threads=2)
     np.testing.assert_allclose(
-        two.embed(batch(two, pictures)),
-        tinynet.embed(batch(two, pictures)),
+        two.embed(batch(two, images)),
+        tinynet.embed(batch(two, images)),
         rtol=1e-4,
         atol=1e-5,
     )
     assert two.fingerprint == tinynet.fingerprint
 
 
-def test_tinynet_in_a_file_is_known_by_its_checksum_or_by_its_record(
-    tmp_path, pictures
-):
+def test_tinynet_in_a_file_is_known_by_its_checksum_or_by_its_record(tmp_path, images):
     mine = load(sidecar(tmp_path, SIDECAR), threads=1)
     last = load("tinynet:last", threads=1)
     assert np.array_equal(
-        mine.embed(batch(mine, pictures)), last.embed(batch(last, pictures))
+        mine.embed(batch(mine, images)), last.embed(batch(last, images))
     )
     assert mine.fingerprint == last.fingerprint
     assert mine.record.name == "m"
@@ -98,15 +96,15 @@ def test_the_fingerprint_changes_with_the_preprocessing(tmp_path):
     assert load(sidecar(tmp_path, other)).fingerprint != last.fingerprint
 
 
-def test_a_model_of_fixed_batch_one_runs_row_by_row(tmp_path, pictures):
+def test_a_model_of_fixed_batch_one_runs_row_by_row(tmp_path, images):
     rule = {"size": 4, "layout": "NCHW", "dtype": "float32", "divide": 255.0}
     mean = load(sidecar(tmp_path, {"width": 3, "preprocess": rule}, ONE_BY_ONE))
-    x = batch(mean, pictures)
+    x = batch(mean, images)
     np.testing.assert_allclose(mean.embed(x), x.mean((1, 2)) / 255, rtol=1e-5)
 
 
 def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(
-    tmp_path, monkeypatch, pictures
+    tmp_path, monkeypatch, images
 ):
     sidecar(tmp_path, SIDECAR)
     monkeypatch.chdir(tmp_path)
@@ -116,7 +114,7 @@ def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(
     after = pickle.loads(pickled)
     assert after.fingerprint == before.fingerprint
     assert np.array_equal(
-        after.embed(batch(after, pictures)), before.embed(batch(before, pictures))
+        after.embed(batch(after, images)), before.embed(batch(before, images))
     )
 
 
@@ -182,12 +180,12 @@ def test_a_record_that_does_not_fit_the_input_is_refused(tmp_path, rule):
         load(sidecar(tmp_path, SIDECAR | {"preprocess": rule}))
 
 
-def test_a_width_that_the_layer_does_not_have_is_refused(tmp_path, pictures):
+def test_a_width_that_the_layer_does_not_have_is_refused(tmp_path, images):
     b = load(sidecar(tmp_path, SIDECAR | {"width": 511}))
     with pytest.raises(
         ParameterError, match="gives 512 numbers; its record says width 511"
     ):
-        b.embed(batch(b, pictures))
+        b.embed(batch(b, images))
 
 
 @pytest.mark.parametrize(
@@ -209,9 +207,9 @@ def test_cuda_is_not_replaced_by_cpu():
         load("tinynet", device="cuda")
 
 
-def test_loading_and_running_prints_nothing(capfd, pictures):
+def test_loading_and_running_prints_nothing(capfd, images):
     b = load("tinynet")
-    b.embed(batch(b, pictures))
+    b.embed(batch(b, images))
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,4 +1,4 @@
-"""The backbones on real pictures, compared with embeddings from other programs."""
+"""The backbones on real images, compared with embeddings from other programs."""
 
 import os
 from pathlib import Path
@@ -22,12 +22,12 @@ pytestmark = [
 PER_CLASS = 30  # of the 300 or 600 rows of each class
 
 
-def embed(backbone, pictures, size=100):
-    parts = range(0, len(pictures), size)
+def embed(backbone, images, size=100):
+    parts = range(0, len(images), size)
     return np.concatenate(
         [
             backbone.embed(
-                np.stack([backbone.prepare(p) for p in pictures[i : i + size]])
+                np.stack([backbone.prepare(p) for p in images[i : i + size]])
             )
             for i in parts
         ]
@@ -39,7 +39,7 @@ def first_of_each_class(labels, count):
 
 
 def subset(backbone, name, split):
-    """Pictures and quantised embeddings of the first rows of each class."""
+    """Images and quantised embeddings of the first rows of each class."""
     pack = np.load(SHARED / f"data/{name}.npz")
     stored = np.load(SHARED / f"embeddings/subset/{backbone}-{name}.npz")
     rows = first_of_each_class(pack[f"{split}_labels"], PER_CLASS)
@@ -57,8 +57,8 @@ def subset(backbone, name, split):
     [("mnist", "test"), ("fashionmnist", "train"), ("fashionmnist", "test")],
 )
 def test_tinynet_reproduces_the_stored_embeddings_within_quantisation(name, split):
-    pictures, bytes_, scale, offset = subset("tinynet", name, split)
-    out = embed(load("tinynet:last", threads=2), pictures)
+    images, bytes_, scale, offset = subset("tinynet", name, split)
+    out = embed(load("tinynet:last", threads=2), images)
     steps = np.clip((out - offset) / scale, 0, 255)
     wrong = np.abs(steps - bytes_)
     assert (
@@ -76,13 +76,13 @@ def test_tinynet_reproduces_the_stored_embeddings_within_quantisation(name, spli
 
 @pytest.mark.parametrize("name", ["mnist", "fashionmnist"])
 def test_deit_tiny_reproduces_the_stored_embeddings_within_quantisation(name):
-    pictures, bytes_, scale, offset = subset("deit_tiny", name, "test")
+    images, bytes_, scale, offset = subset("deit_tiny", name, "test")
     backbone = load(f"onnx:{SHARED}/models/deit_tiny.onnx")
     assert [block.width for block in backbone.blocks] == [192] * 4
     last = load(f"onnx:{SHARED}/models/deit_tiny.onnx:last")
-    out = embed(last, pictures[::10])
+    out = embed(last, images[::10])
     np.testing.assert_allclose(
-        embed(backbone, pictures[::10])[:, :192], out, rtol=1e-3, atol=1e-4
+        embed(backbone, images[::10])[:, :192], out, rtol=1e-3, atol=1e-4
     )
     assert np.abs(np.clip((out - offset) / scale, 0, 255) - bytes_[::10]).max() < 1.5
 
@@ -132,8 +132,8 @@ def test_efficientnet_in_half_precision_is_the_original():
     )
     original = ort.InferenceSession(whole, providers=["CPUExecutionProvider"])
     for name in ("cifar10", "mnist"):
-        pictures = np.load(SHARED / f"data/{name}.npz")["test_images"][:40]
-        x = np.stack([backbone.prepare(p) for p in pictures])
+        images = np.load(SHARED / f"data/{name}.npz")["test_images"][:40]
+        x = np.stack([backbone.prepare(p) for p in images])
         (want,) = original.run(["feat"], {"x": backbone.preprocess.arrange(x)})
         out = backbone.embed(x)
         cosine = (

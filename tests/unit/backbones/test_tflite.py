@@ -46,7 +46,7 @@ def code(builtin):
 
 
 def network(input_type=schema.TensorType.UINT8):
-    """Pictures of 4 x 4 -> average pool -> reshape to [1, 3], which is valid for a single picture only."""
+    """Images of 4 x 4 -> average pool -> reshape to [1, 3], which is valid for a single image only."""
     graph, model, shape = schema.SubGraphT(), schema.ModelT(), schema.BufferT()
     shape.data = np.array([1, 3], np.int32).view(np.uint8)
     graph.tensors = [

@@ -80,10 +80,10 @@ def test_the_record_agrees_with_torchvision(torchvision, name):
 def test_the_transform_equals_that_of_the_weights_bit_for_bit(
     torchvision, rng, name, shape
 ):
-    picture, rule = rng.integers(0, 256, shape, dtype=np.uint8), record(name).preprocess
+    image, rule = rng.integers(0, 256, shape, dtype=np.uint8), record(name).preprocess
     transform = torchvision.models.get_model_weights(name).IMAGENET1K_V1.transforms()
-    want = transform(Image.fromarray(picture).convert("RGB")).numpy()
-    assert np.array_equal(rule.arrange(rule.picture(picture)[None])[0], want)
+    want = transform(Image.fromarray(image).convert("RGB")).numpy()
+    assert np.array_equal(rule.arrange(rule.image(image)[None])[0], want)
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -93,11 +93,11 @@ def test_the_embedding_is_what_enters_the_classifier(torchvision, rng, name):
     classifier.register_forward_hook(
         lambda module, inputs, output: seen.append(inputs[0].detach().numpy())
     )
-    pictures, rule = (
+    images, rule = (
         rng.integers(0, 256, (2, 40, 50, 3), dtype=np.uint8),
         record(name).preprocess,
     )
-    x = np.stack([rule.picture(p) for p in pictures])
+    x = np.stack([rule.image(p) for p in images])
     with torch.inference_mode():
         network.eval()(torch.from_numpy(rule.arrange(x)))
     out = embedder(name, network).embed(x)
@@ -169,7 +169,7 @@ def test_weights_in_the_cache_are_checked_and_used(torchvision, hub, monkeypatch
     mine = replace(
         record("resnet18"), sha256=hashlib.sha256(path.read_bytes()).hexdigest()
     )
-    x = record("resnet18").preprocess.picture(
+    x = record("resnet18").preprocess.image(
         rng.integers(0, 256, (9, 9), dtype=np.uint8)
     )[None]
     loaded = adapter.load(mine, "cpu", 1)
@@ -315,17 +315,17 @@ def timm(torchvision):
 def test_a_timm_model_brings_its_width_and_its_transform(timm, rng, name):
     from imprint.backbones.adapters import timm as adapter
 
-    backbone, pictures = adapter.load(name, "cpu", 1, pretrained=False), []
+    backbone, images = adapter.load(name, "cpu", 1, pretrained=False), []
     model = timm.create_model(name)
     transform = timm.data.create_transform(
         **timm.data.resolve_model_data_config(model), is_training=False
     )
     for shape in SHAPES:
-        picture = rng.integers(0, 256, shape, dtype=np.uint8)
-        pictures.append(backbone.prepare(picture))
-        want = transform(Image.fromarray(picture).convert("RGB")).numpy()
-        assert np.array_equal(backbone.preprocess.arrange(pictures[-1][None])[0], want)
-    assert backbone.embed(np.stack(pictures)).shape == (len(SHAPES), backbone.width)
+        image = rng.integers(0, 256, shape, dtype=np.uint8)
+        images.append(backbone.prepare(image))
+        want = transform(Image.fromarray(image).convert("RGB")).numpy()
+        assert np.array_equal(backbone.preprocess.arrange(images[-1][None])[0], want)
+    assert backbone.embed(np.stack(images)).shape == (len(SHAPES), backbone.width)
     assert backbone.record.name == f"timm:{name}"
     assert backbone.record.licence
 
@@ -368,7 +368,7 @@ def test_cuda_in_mixed_precision_agrees_with_cpu(torchvision, rng, name):
     )
     x = np.stack(
         [
-            record(name).preprocess.picture(p)
+            record(name).preprocess.image(p)
             for p in rng.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
         ]
     )

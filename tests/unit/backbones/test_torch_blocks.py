@@ -16,7 +16,7 @@ RULE = Preprocess.planes(size=32)
 
 
 @pytest.fixture
-def pictures():
+def images():
     return np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
 
 
@@ -57,9 +57,9 @@ def quadrants(x):
     return np.stack(means, axis=2).reshape(len(x), -1)
 
 
-def test_blocks_are_inner_outputs_pooled(pictures):
+def test_blocks_are_inner_outputs_pooled(images):
     network = Network().eval()
-    x = torch.from_numpy(RULE.arrange(pictures))
+    x = torch.from_numpy(RULE.arrange(images))
     with torch.inference_mode():
         first = network.first(x)
         second = network.second(torch.relu(first)).numpy().astype(np.float64)
@@ -88,7 +88,7 @@ def test_blocks_are_inner_outputs_pooled(pictures):
         projected_from=40,
     )
     expected = [*(rows for _, _, rows in cases), quadrants(second) @ projection(40, 15)]
-    rows = backbone(*blocks, narrow).embed(pictures)
+    rows = backbone(*blocks, narrow).embed(images)
     np.testing.assert_allclose(
         rows, np.concatenate(expected, axis=1), rtol=1e-4, atol=1e-5
     )
@@ -103,10 +103,10 @@ def test_blocks_are_inner_outputs_pooled(pictures):
     ],
     ids=str,
 )
-def test_a_block_that_a_module_does_not_have_is_refused(pictures, change, message):
+def test_a_block_that_a_module_does_not_have_is_refused(images, change, message):
     facts = {"name": "b", "tensor": "second", "pooling": "quadrants", "width": 40}
     with pytest.raises(ParameterError, match=message):
-        backbone(Block(**(facts | change))).embed(pictures)
+        backbone(Block(**(facts | change))).embed(images)
 
 
 @pytest.mark.parametrize(

@@ -139,10 +139,10 @@ def spec(request, tmp_path_factory, torchvision):
     return MAKERS[request.param](tmp_path_factory.mktemp("model") / "weights")
 
 
-def test_pictures_and_names_share_one_space(spec):
+def test_images_and_names_share_one_space(spec):
     backbone = load(spec, threads=1)
-    pictures = np.random.default_rng(0).integers(0, 255, (3, 50, 40, 3), np.uint8)
-    batch = np.stack([backbone.prepare(picture) for picture in pictures])
+    images = np.random.default_rng(0).integers(0, 255, (3, 50, 40, 3), np.uint8)
+    batch = np.stack([backbone.prepare(image) for image in images])
     rows = backbone.embed(batch)
     assert (backbone.modality, batch.shape, rows.shape, rows.dtype) == (
         "image",
@@ -175,7 +175,7 @@ def test_a_name_is_the_mean_of_its_templates(spec, monkeypatch):
 def test_rows_are_those_of_the_library_itself(spec):
     prefix, _, folder = spec.partition(":")
     rng = np.random.default_rng(0)
-    picture = np.asarray(
+    image = np.asarray(
         Image.fromarray(rng.integers(0, 255, (6, 5, 3), np.uint8)).resize(
             (50, 60), Image.Resampling.BICUBIC
         )
@@ -183,11 +183,11 @@ def test_rows_are_those_of_the_library_itself(spec):
     if prefix == "open_clip":
         package = pytest.importorskip("open_clip")
         model, _, prepare = package.create_model_and_transforms(f"local-dir:{folder}")
-        expected = model.eval().encode_image(prepare(Image.fromarray(picture))[None])
+        expected = model.eval().encode_image(prepare(Image.fromarray(image))[None])
     else:
         transformers = pytest.importorskip("transformers")
         pixels = transformers.AutoImageProcessor.from_pretrained(folder)(
-            images=picture, return_tensors="pt"
+            images=image, return_tensors="pt"
         )
         output = transformers.AutoModel.from_pretrained(folder).get_image_features(
             **pixels
@@ -195,7 +195,7 @@ def test_rows_are_those_of_the_library_itself(spec):
         expected = getattr(output, "pooler_output", output)
     backbone = load(spec, threads=1)
     row, expected = (
-        backbone.embed(backbone.prepare(picture)[None])[0],
+        backbone.embed(backbone.prepare(image)[None])[0],
         expected.detach().numpy()[0],
     )
     assert row @ expected / np.linalg.norm(row) / np.linalg.norm(expected) > 0.9999
@@ -220,14 +220,14 @@ def test_a_model_can_be_loaded_for_another_device(spec, monkeypatch):
     }
 
 
-def test_a_model_from_class_names_alone_reads_pictures(spec, tmp_path):
+def test_a_model_from_class_names_alone_reads_images(spec, tmp_path):
     model = Imprinter(spec, cache=False).fit_names(["cat", "fire truck"])
-    pictures = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3), np.uint8))
-    assert set(model.predict(pictures)) <= {"cat", "fire truck"}
-    model.add((pictures, ["emu", "emu"]))
+    images = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3), np.uint8))
+    assert set(model.predict(images)) <= {"cat", "fire truck"}
+    model.add((images, ["emu", "emu"]))
     model.save(tmp_path / "m.imprint")
     again = Imprinter.load(tmp_path / "m.imprint", backbone=spec, cache=False)
-    assert again.predict(pictures).tolist() == model.predict(pictures).tolist()
+    assert again.predict(images).tolist() == model.predict(images).tolist()
     with pytest.raises(FileError, match="has to be loaded before it can be trusted"):
         Imprinter.load(tmp_path / "m.imprint")
 
@@ -266,7 +266,7 @@ def test_a_model_with_one_tower_is_refused(torchvision, tmp_path):
     transformers.BertModel(config).save_pretrained(tmp_path / "bert")
     with pytest.raises(
         ParameterError,
-        match="is a BertModel, without a tower for pictures and one for texts",
+        match="is a BertModel, without a tower for images and one for texts",
     ):
         load(f"clip:{tmp_path / 'bert'}")
 

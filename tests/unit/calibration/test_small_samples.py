@@ -68,14 +68,12 @@ def test_too_few_rows_give_a_warning_with_advice():
 
 
 def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
-    pictures = list(
-        np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8)
-    )
+    images = list(np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8))
     model = Imprinter("raw")
-    first, *_ = sentences(lambda: model.fit(pictures, ["a"] * 5 + ["b"] * 4))
+    first, *_ = sentences(lambda: model.fit(images, ["a"] * 5 + ["b"] * 4))
     assert "cannot tell yet" in first
-    assert "needs 11 more pictures" in first
-    assert sentences(lambda: model.known(pictures[:1])) == [first]
+    assert "needs 11 more images" in first
+    assert sentences(lambda: model.known(images[:1])) == [first]
 
 
 @pytest.mark.parametrize(

@@ -188,16 +188,16 @@ def test_other_blocks_are_refused_when_classes_are_added():
 
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
 def test_imprint_embed_writes_blocks(suffix, capsys):
-    """The model of the file is that of the pictures."""
+    """The model of the file is that of the images."""
     rng = np.random.default_rng(0)
-    pictures = rng.integers(0, 120, (12, 32, 32, 3), dtype=np.uint8)
-    pictures[6:, ::2] += 100
+    images = rng.integers(0, 120, (12, 32, 32, 3), dtype=np.uint8)
+    images[6:, ::2] += 100
     y = np.repeat(["noise", "stripes"], 6)
     np.savez(
         "images.npz",
-        train_images=pictures,
+        train_images=images,
         train_labels=y,
-        test_images=pictures[::2],
+        test_images=images[::2],
         test_labels=y[::2],
     )
     path = f"e.{suffix}"

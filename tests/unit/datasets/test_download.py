@@ -299,7 +299,7 @@ def test_names_cannot_escape_the_folder(monkeypatch, tmp_path):
         )
     for name in ("../packs/a", "..", "named/a"):
         with pytest.raises(
-            ImprintError, match=r"There is no file or folder|Unknown|no pictures"
+            ImprintError, match=r"There is no file or folder|Unknown|no images"
         ):
             load(name)
         with pytest.raises(ParameterError, match="Unknown dataset"):

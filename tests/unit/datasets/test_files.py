@@ -18,7 +18,7 @@ def own_home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def picture(path, shade):
+def image(path, shade):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L", (6, 5), shade).save(path)
 
@@ -26,7 +26,7 @@ def picture(path, shade):
 @pytest.fixture
 def photos(tmp_path):
     for i in range(6):
-        picture(tmp_path / "photos" / f"class {i % 2}" / f"{i}.png", 40 * i)
+        image(tmp_path / "photos" / f"class {i % 2}" / f"{i}.png", 40 * i)
     return tmp_path / "photos"
 
 
@@ -54,7 +54,7 @@ def test_a_file_that_changed_after_its_fingerprint_is_refused(photos):
     path = photos / split.names[1]
     content = path.read_bytes()
     for change in (
-        lambda: picture(path, 77),
+        lambda: image(path, 77),
         lambda: path.write_bytes(b""),
         path.unlink,
         path.mkdir,
@@ -76,7 +76,7 @@ def test_the_splits_of_a_zip_have_their_own_fingerprints(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CLOCK_STEP", -1e9)
     for i, part in enumerate(("train", "test")):
         for j, label in enumerate(("a", "b")):
-            picture(tmp_path / "data" / part / label / "1.png", 100 * i + j)
+            image(tmp_path / "data" / part / label / "1.png", 100 * i + j)
     path = shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "data")
     train, test = load(path), load(path, "test")
     assert train.fingerprint != test.fingerprint

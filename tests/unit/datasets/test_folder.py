@@ -20,7 +20,7 @@ def own_home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def picture(path, shade=0, size=(6, 5)):
+def image(path, shade=0, size=(6, 5)):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", size, (shade, shade, shade)).save(path, "PNG")
 
@@ -30,7 +30,7 @@ def photos(tmp_path):
     root = tmp_path / "photos"
     for label, shades in {"zebra": (1, 2), "Äffin 猫": (3,), "cat": (4, 5, 6)}.items():
         for shade in shades:
-            picture(root / label / f"{shade}.png", shade)
+            image(root / label / f"{shade}.png", shade)
     return root
 
 
@@ -69,8 +69,8 @@ def test_files_of_the_system_and_hidden_ones_are_left_out(photos):
 
 
 def test_upper_case_suffixes_links_and_nested_folders_are_read(photos, tmp_path):
-    picture(photos / "cat" / "2019" / "deep.PNG", 9)
-    picture(tmp_path / "elsewhere" / "real.png", 10)
+    image(photos / "cat" / "2019" / "deep.PNG", 9)
+    image(tmp_path / "elsewhere" / "real.png", 10)
     (photos / "cat" / "link.JPG").symlink_to(tmp_path / "elsewhere" / "real.png")
     (photos / "bear").symlink_to(tmp_path / "elsewhere")
     (photos / "cat" / "loop").symlink_to(photos)
@@ -90,7 +90,7 @@ def test_upper_case_suffixes_links_and_nested_folders_are_read(photos, tmp_path)
 def test_a_folder_may_be_split(photos, tmp_path, test_name):
     root = tmp_path / "data"
     shutil.copytree(photos, root / "train")
-    picture(root / test_name / "cat" / "7.png", 7)
+    image(root / test_name / "cat" / "7.png", 7)
     assert len(load(root)) == 6
     test = load(root, "test")
     assert list(test.names) == ["cat/7.png"]
@@ -98,7 +98,7 @@ def test_a_folder_may_be_split(photos, tmp_path, test_name):
 
 
 def test_a_class_may_be_called_train(photos):
-    picture(photos / "train" / "steam.png")
+    image(photos / "train" / "steam.png")
     assert "train" in load(photos).classes
 
 
@@ -115,7 +115,7 @@ def test_without_a_test_split_there_is_none(photos, tmp_path):
 def test_imagenet_uses_its_validation_set_as_test_set(photos, own_home):
     for part in ("train", "val"):
         shutil.copytree(photos, own_home / "data" / "imagenet" / part)
-    picture(own_home / "data" / "imagenet" / "val" / "cat" / "more.png")
+    image(own_home / "data" / "imagenet" / "val" / "cat" / "more.png")
     assert len(load("imagenet")) == 6
     assert len(load("imagenet", "test")) == 7
 
@@ -129,7 +129,7 @@ def test_ambiguous_folders_are_refused(photos, tmp_path):
         (folder / "empty").mkdir(parents=True, exist_ok=True)
     with pytest.raises(
         FileError,
-        match=r"notes has no pictures, sounds or texts; pictures end in .*\.jpg",
+        match=r"notes has no images, sounds or texts; images end in .*\.jpg",
     ):
         load(tmp_path / "notes")
 
@@ -139,24 +139,24 @@ def test_stray_files_and_empty_folders_are_listed_and_left_out(photos):
     for folder in ("dog", "owl"):
         (photos / folder).mkdir()
     (photos / "owl" / "1.qqq").write_bytes(b"x")
-    picture(photos / "loose.png")
-    picture(photos / "stray.png")
-    (photos / "notes.txt").write_text("not a picture")
+    image(photos / "loose.png")
+    image(photos / "stray.png")
+    (photos / "notes.txt").write_text("not an image")
     split = load(photos)
     assert list(split.names) == names
     assert split.omissions == (
-        "Ignored 2 pictures outside any class folder: loose.png, stray.png.",
-        "Ignored 2 folders without pictures: dog, owl.",
+        "Ignored 2 images outside any class folder: loose.png, stray.png.",
+        "Ignored 2 folders without images: dog, owl.",
     )
 
 
 def test_a_zip_of_folders_is_read_like_the_folder(photos, tmp_path):
     for name in (".hidden/1.png", "__MACOSX/cat/4.png"):
-        picture(photos / name)
+        image(photos / name)
     whole = shutil.make_archive(str(tmp_path / "flat"), "zip", photos)
     nested = shutil.make_archive(str(tmp_path / "nested"), "zip", tmp_path, "photos")
     shutil.copytree(photos, tmp_path / "data" / "train")
-    picture(tmp_path / "data" / "val" / "cat" / "7.png", 7)
+    image(tmp_path / "data" / "val" / "cat" / "7.png", 7)
     parted = shutil.make_archive(str(tmp_path / "parted"), "zip", tmp_path, "data")
     for path in (whole, nested, parted):
         split = load(path)
@@ -185,7 +185,7 @@ def test_a_zip_has_the_order_of_the_folder(tmp_path):
             "dog/0.5/2.png",
         ]
     ):
-        picture(tmp_path / "photos" / name, i)
+        image(tmp_path / "photos" / name, i)
     folder, zipped = (
         load(tmp_path / "photos"),
         load(shutil.make_archive(str(tmp_path / "a"), "zip", tmp_path / "photos")),
@@ -252,14 +252,14 @@ def test_a_folder_of_text_files_is_texts(tmp_path):
         "too late",
         "great. 5.0 of 5",
     ]
-    picture(tmp_path / "mails" / "praise" / "logo.png")
+    image(tmp_path / "mails" / "praise" / "logo.png")
     assert (load(tmp_path / "mails").modality, load(tmp_path / "mails").ignored) == (
         "image",
         {".txt": 3},
     )
 
 
-def test_an_unreadable_picture_is_named_when_it_is_asked_for(photos):
+def test_an_unreadable_image_is_named_when_it_is_asked_for(photos):
     (photos / "cat" / "5.png").write_bytes(b"")
     (photos / "zebra" / "1.png").unlink()
     (photos / "zebra" / "1.png").symlink_to("nowhere.png")
@@ -281,7 +281,7 @@ def test_the_fingerprint_is_of_the_content(photos, tmp_path):
     os.utime(copy / "cat" / "4.png", (1, 1))
     (copy / "cat" / "4.png").rename(copy / "cat" / "3.png")
     assert load(copy).fingerprint == first
-    picture(copy / "cat" / "3.png", 200)
+    image(copy / "cat" / "3.png", 200)
     assert load(copy).fingerprint != first
     shutil.rmtree(copy)
     shutil.copytree(photos, copy)
@@ -322,10 +322,10 @@ def test_a_home_that_cannot_be_written_costs_only_time(photos, monkeypatch, own_
     assert load(photos).fingerprint == load(photos).fingerprint
 
 
-def test_memory_does_not_grow_with_the_pictures_read(tmp_path):
+def test_memory_does_not_grow_with_the_images_read(tmp_path):
     root = tmp_path / "many"
     for i in range(120):
-        picture(root / "a" / f"{i}.png", i, size=(100, 100))
+        image(root / "a" / f"{i}.png", i, size=(100, 100))
     split = load(root)
 
     def peak(n):
@@ -338,7 +338,7 @@ def test_memory_does_not_grow_with_the_pictures_read(tmp_path):
 
     peak(1)
     few, many = peak(10), peak(120)
-    assert many < few + 30_000  # the size of one picture
+    assert many < few + 30_000  # the size of one image
 
 
 def test_labels_of_a_folder_are_strings(photos):
@@ -347,7 +347,7 @@ def test_labels_of_a_folder_are_strings(photos):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need no rights on POSIX")
-def test_a_circular_link_is_one_unreadable_picture(photos):
+def test_a_circular_link_is_one_unreadable_image(photos):
     (photos / "loop").symlink_to("loop")
     (photos / "cat" / "loop.png").symlink_to("loop.png")
     split = load(photos)
@@ -371,13 +371,13 @@ def test_skipped_files_are_counted_by_suffix(photos):
     assert split.ignored == {".qqq": 2, ".txt": 2, "": 1}
     assert (
         split.found
-        == "6 pictures of 3 classes (photos); ignored: 1 without suffix, 2 .qqq, 2 .txt"
+        == "6 images of 3 classes (photos); ignored: 1 without suffix, 2 .qqq, 2 .txt"
     )
     (photos / "other" / "dog").mkdir(parents=True)
     (photos / "other" / "dog" / "1.qqq").write_bytes(b"x")
     with pytest.raises(
         FileError,
-        match=r"other has no pictures, sounds or texts; .*; it has 1 \.qqq\.$",
+        match=r"other has no images, sounds or texts; .*; it has 1 \.qqq\.$",
     ):
         load(photos / "other")
 
@@ -385,24 +385,24 @@ def test_skipped_files_are_counted_by_suffix(photos):
 def test_the_parts_are_named(photos, tmp_path):
     assert load(photos).parts == ("train",)
     shutil.copytree(photos, tmp_path / "data" / "train")
-    picture(tmp_path / "data" / "val" / "cat" / "7.png", 7)
+    image(tmp_path / "data" / "val" / "cat" / "7.png", 7)
     assert (
         load(tmp_path / "data").parts
         == load(tmp_path / "data", "test").parts
         == ("train", "test")
     )
-    assert load(tmp_path / "data", "test").found == "1 picture of 1 class (data)"
+    assert load(tmp_path / "data", "test").found == "1 image of 1 class (data)"
 
 
 def test_without_labels_all_files_below_the_folder_are_read(photos):
     names = list(load(photos).names)
-    picture(photos / "loose.png", 9)
+    image(photos / "loose.png", 9)
     split = load(photos, labelled=False)
     assert list(split.names) == [*names[:3], "loose.png", *names[3:]]
     assert (len(split.labels), split.classes, split.found) == (
         0,
         (),
-        "7 pictures (photos)",
+        "7 images (photos)",
     )
 
 

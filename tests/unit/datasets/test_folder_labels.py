@@ -96,7 +96,7 @@ def test_the_test_part_is_read_as_the_training_part(photos):
     assert train.classes == ("animal/cat", "animal/dog", "sky")
     assert load(photos, "test").labels.tolist() == ["animal/cat"]
     assert load(photos, "test", tree=False).labels.tolist() == ["animal"]
-    assert train.omissions[1:] == ("Ignored 1 folder without pictures: plant.",)
+    assert train.omissions[1:] == ("Ignored 1 folder without images: plant.",)
 
 
 def test_a_zip_is_read_as_a_folder(photos, tmp_path):

@@ -635,7 +635,7 @@ def test_arrays_of_a_pack_by_their_usual_names(tmp_path, inputs, labels):
         load(tmp_path / "b.npz", "test").found,
     ) == (
         "image",
-        "1 picture of 1 class (b.npz)",
+        "1 image of 1 class (b.npz)",
     )
 
 

@@ -111,14 +111,14 @@ def test_a_text_that_polars_stored_once_is_in_memory_once(tmp_path):
     assert memory < LIMIT_MB
 
 
-def picture_archive(path, content):
+def image_archive(path, content):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("a/1.png", "b/1.png"):
             archive.writestr(name, content)
 
 
 def test_a_large_file_in_a_small_archive_is_unreadable(tmp_path):
-    picture_archive(tmp_path / "a.zip", bytes(MIN_UNPACKED_BYTES + 1))
+    image_archive(tmp_path / "a.zip", bytes(MIN_UNPACKED_BYTES + 1))
     split = datasets.load(tmp_path / "a.zip", "train")
     with pytest.raises(
         UnreadableInput, match=r"it unpacks to over 67 MB.*; unpack the"
@@ -129,7 +129,7 @@ def test_a_large_file_in_a_small_archive_is_unreadable(tmp_path):
 def test_an_archive_that_understates_its_files_is_damaged(tmp_path):
     """The size in the directory of the archive is a claim."""
     path = tmp_path / "a.zip"
-    picture_archive(path, bytes(1_000_000))
+    image_archive(path, bytes(1_000_000))
     raw = path.read_bytes().replace(
         (1_000_000).to_bytes(4, "little"), (1_000).to_bytes(4, "little")
     )

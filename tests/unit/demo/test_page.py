@@ -32,7 +32,7 @@ def findings(step=0.02, forgets_exactly=True):
     gains = [
         (d, 0.1 * d + 0.01 * i, 3.0 * d + i) for d in range(1, 6) for i in range(4)
     ]
-    picture = np.zeros((8, 8), dtype=np.uint8)
+    image = np.zeros((8, 8), dtype=np.uint8)
     return Findings(
         scores=scores,
         comparison=compare(scores),
@@ -44,8 +44,8 @@ def findings(step=0.02, forgets_exactly=True):
         ),
         nc1=dict.fromkeys(TASKS, 1.25),
         examples=[
-            Example(picture, 1, 1, 0.99, picture),
-            Example(picture, 4, 9, 0.51, picture),
+            Example(image, 1, 1, 0.99, image),
+            Example(image, 4, 9, 0.51, image),
         ],
         rows=(1442, 355),
         seeds=5,

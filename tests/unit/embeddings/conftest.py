@@ -31,7 +31,7 @@ class Backbone:
         return np.tanh(batch @ self.matrix)
 
 
-class Pictures:
+class Images:
     def __init__(self, pixels: Any, unreadable: Sequence[int]):
         self.pixels, self.unreadable = pixels, set(unreadable)
 
@@ -53,7 +53,7 @@ def split(
     pixels = np.random.default_rng(1).integers(0, 256, (n, 4, 4), np.uint8)
     labels = np.arange(n) % 3 if labels is None else np.asarray(labels)
     return SimpleNamespace(
-        inputs=Pictures(pixels, unreadable),
+        inputs=Images(pixels, unreadable),
         labels=labels,
         names=[f"{prefix}/{i}" for i in range(n)],
         fingerprint=digest(

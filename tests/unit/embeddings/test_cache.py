@@ -57,7 +57,7 @@ def test_cached_and_new_rows_are_those_of_the_backbone(photos, make_backbone):
     np.testing.assert_array_equal(new.X, again.X)
 
 
-def test_only_new_pictures_are_embedded_after_moves_and_renames(
+def test_only_new_images_are_embedded_after_moves_and_renames(
     photos, make_backbone, tmp_path
 ):
     first = embed(make_backbone(pixels=48), load(photos))
@@ -65,7 +65,7 @@ def test_only_new_pictures_are_embedded_after_moves_and_renames(
     shutil.copytree(photos / "a", moved)
     (moved / "0.png").rename(moved / "renamed.png")
     Image.new("RGB", (4, 4), "red").save(moved / "new.png")
-    (moved / "bad.png").write_bytes(b"no picture")
+    (moved / "bad.png").write_bytes(b"no image")
     backbone, given = (
         make_backbone(pixels=48),
         load_files([moved, photos / "b" / "1.png"]),
@@ -80,7 +80,7 @@ def test_only_new_pictures_are_embedded_after_moves_and_renames(
     np.testing.assert_array_equal(embedded.X[-1], first.X[last])
 
 
-def test_changed_content_of_the_same_size_and_time_is_another_picture(
+def test_changed_content_of_the_same_size_and_time_is_another_image(
     photos, make_backbone
 ):
     path = photos / "a" / "0.png"

@@ -238,13 +238,13 @@ def test_progress_moves_within_the_first_batch_of_every_network(
     assert calls == [16, 16, 16, 16, 64, 2]
 
 
-def test_the_default_backbone_of_pictures_shows_progress_within_a_batch(tmp_path):
+def test_the_default_backbone_of_images_shows_progress_within_a_batch(tmp_path):
     from imprint import backbones, datasets
 
-    seen, pictures = [], datasets.load("digits", "test", labelled=False)
+    seen, images = [], datasets.load("digits", "test", labelled=False)
     backbone = backbones.load("efficientnet_lite0")
     assert 1 <= backbone.slice_rows < 16
-    first = SimpleNamespace(inputs=pictures.inputs[:20], names=pictures.names[:20])
+    first = SimpleNamespace(inputs=images.inputs[:20], names=images.names[:20])
     embed(backbone, first, progress=seen.append, remember=False)
     assert 1 <= seen[1].done < 16
 

@@ -1,4 +1,4 @@
-"""Extraction from a real folder of pictures into the home folder of imprint."""
+"""Extraction from a real folder of images into the home folder of imprint."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ def photos(tmp_path, monkeypatch):
         path = tmp_path / "photos" / "ab"[i % 2] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (4, 4, 3), np.uint8)).save(path)
-    (tmp_path / "photos" / "a" / "4.png").write_bytes(b"not a picture")
+    (tmp_path / "photos" / "a" / "4.png").write_bytes(b"not an image")
     return tmp_path / "photos"
 
 
-def test_one_bad_picture_is_named_and_the_rest_is_stored_at_home(photos, make_backbone):
+def test_one_bad_image_is_named_and_the_rest_is_stored_at_home(photos, make_backbone):
     e = extract(make_backbone(pixels=48), load(str(photos), "train"))
     assert [s.name for s in e.skipped] == ["a/4.png"]
-    assert "not a picture" in e.skipped[0].reason
+    assert "not an image" in e.skipped[0].reason
     assert len(e.X) == len(e.names) == 11
     assert e.y.tolist() == [name[0] for name in e.names]
     assert e.folder == home() / "embeddings" / e.key

@@ -23,7 +23,7 @@ def photos(tmp_path, monkeypatch):
         place = tmp_path / "photos" / f"class {i % 2}" / f"{i:02}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (9, 9), np.uint8)).save(place)
-    (tmp_path / "photos" / "class 1" / "19.png").write_bytes(b"no picture")
+    (tmp_path / "photos" / "class 1" / "19.png").write_bytes(b"no image")
     return load(tmp_path / "photos")
 
 
@@ -78,8 +78,8 @@ def test_a_backbone_is_pickled_as_its_specification():
     content = pickle.dumps(tinynet)
     assert len(content) < 1000
     again = pickle.loads(content)
-    picture = np.random.default_rng(0).integers(0, 256, (30, 40, 3), np.uint8)
-    rows = [b.embed(b.prepare(picture)[None]) for b in (tinynet, again)]
+    image = np.random.default_rng(0).integers(0, 256, (30, 40, 3), np.uint8)
+    rows = [b.embed(b.prepare(image)[None]) for b in (tinynet, again)]
     assert again.fingerprint == tinynet.fingerprint
     assert rows[0].tobytes() == rows[1].tobytes()
 

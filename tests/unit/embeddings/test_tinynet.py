@@ -1,4 +1,4 @@
-"""TinyNet on real pictures: stored embeddings equal computed ones, also after an interruption."""
+"""TinyNet on real images: stored embeddings equal computed ones, also after an interruption."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def digits():
 
 def test_stored_rows_are_the_networks(tinynet, digits, tmp_path):
     e = extract(tinynet, digits, batch_size=16, folder=tmp_path)
-    prepared = np.stack([tinynet.prepare(picture) for picture in digits.inputs])
+    prepared = np.stack([tinynet.prepare(image) for image in digits.inputs])
     alone = np.concatenate(
         [tinynet.embed(prepared[i : i + 16]) for i in range(0, FIRST, 16)]
     )

@@ -40,7 +40,7 @@ def test_the_confusion_matrix_counts_predictions_by_class():
         np.array(["ant", "bee", "cat"]),
         y,
         list("vwxyz"),
-        [Skipped(5, "bad.png", "not a picture")],
+        [Skipped(5, "bad.png", "not an image")],
     )
     assert result.classes == ["ant", "bee", "cat", "eel"]
     assert result.confusion == [[2, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
@@ -70,7 +70,7 @@ def test_the_confusion_matrix_counts_predictions_by_class():
         "predicted": "ant",
         "probability": 0.9,
     }
-    assert plain["unreadable"] == [{"path": "bad.png", "reason": "not a picture"}]
+    assert plain["unreadable"] == [{"path": "bad.png", "reason": "not an image"}]
 
 
 def test_rows_of_unknown_classes_are_never_right_for_the_calibration():

@@ -20,7 +20,7 @@ def small_samples_may_warn():
 
 def described(X, y, **options):
     model = Imprinter(**options).fit(X, y)
-    return describe_expected(model.state.head, "pictures"), model
+    return describe_expected(model.state.head, "images"), model
 
 
 def blobs(sizes, spread, seed=0):
@@ -49,7 +49,7 @@ def test_the_accuracy_the_confused_pair_and_the_weakest_class():
     worst = min(recall, key=recall.get)
     rows = [60, 60, 12][worst]
     assert lines[-1] == (
-        f"To improve: add pictures of class {worst} ({rows} now, recall {100 * recall[worst]:.1f} %)."
+        f"To improve: add images of class {worst} ({rows} now, recall {100 * recall[worst]:.1f} %)."
     )
     pairs = {
         (a, b): np.mean(answers.winners[answers.true == a] == b)
@@ -74,7 +74,7 @@ def test_a_class_with_one_row_needs_more():
     lines, _ = described(X, y)
     assert (
         lines[-1]
-        == "To improve: add pictures of class 2 (1 now, too few to measure recall)."
+        == "To improve: add images of class 2 (1 now, too few to measure recall)."
     )
 
 
@@ -103,7 +103,7 @@ def test_estimates_that_are_not_available_are_reported():
     ]
     two, _ = described(np.eye(3)[:2], ["a", "b"])
     assert two == [
-        "Expected accuracy: not available; give at least two pictures of every class."
+        "Expected accuracy: not available; give at least two images of every class."
     ]
     assert described(*blobs([9, 9], 1), calibrate=False)[0] == []
 
@@ -124,7 +124,7 @@ def test_tags_have_average_precision_and_the_label_with_the_lowest_f1():
     share = f"{100 * calibration.f1[worst]:.1f} %"
     assert (
         lines[1]
-        == f"To improve: add pictures of tag {worst} ({Y[:, worst].sum()} now, F1 {share})."
+        == f"To improve: add images of tag {worst} ({Y[:, worst].sum()} now, F1 {share})."
     )
 
 
@@ -137,5 +137,5 @@ def test_a_large_class_is_not_asked_for_more():
     answers = model.state.head.folds.predictions
     recall = 100 * answers.correct[answers.true == 0].mean()
     assert recall < 100 * answers.correct[answers.true > 0].mean()
-    assert lines[-1].startswith("Lowest recall: class 0 (400 pictures, recall ")
-    assert not any("add pictures of class 0" in line for line in lines)
+    assert lines[-1].startswith("Lowest recall: class 0 (400 images, recall ")
+    assert not any("add images of class 0" in line for line in lines)

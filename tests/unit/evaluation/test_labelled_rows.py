@@ -27,7 +27,7 @@ def data(tmp_path):
                 Image.fromarray(rng.integers(0, 255, (8, 8), dtype=np.uint8)).save(
                     folder / f"{i}.png"
                 )
-        (tmp_path / "data" / part / "a" / "1x.png").write_bytes(b"not a picture")
+        (tmp_path / "data" / part / "a" / "1x.png").write_bytes(b"not an image")
     return tmp_path / "data"
 
 

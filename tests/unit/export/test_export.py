@@ -243,14 +243,14 @@ def test_classes_of_unequal_size(tmp_path, awkward):
     )
 
 
-# Pictures
+# Images
 
 
 @pytest.fixture
 def shades():
-    pictures = np.random.default_rng(0).integers(0, 99, (8, 12, 9, 3), dtype=np.uint8)
-    pictures[:4] += 120
-    return pictures, ["light"] * 4 + ["dark"] * 4
+    images = np.random.default_rng(0).integers(0, 99, (8, 12, 9, 3), dtype=np.uint8)
+    images[:4] += 120
+    return images, ["light"] * 4 + ["dark"] * 4
 
 
 def test_raw_pixels_become_one_graph(shades, tmp_path):
@@ -258,7 +258,7 @@ def test_raw_pixels_become_one_graph(shades, tmp_path):
     exported = export(model, tmp_path / "m.onnx")
     assert exported.backbone == "raw"
     prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
-    scores, *_ = run(tmp_path / "m.onnx", pictures=prepared)
+    scores, *_ = run(tmp_path / "m.onnx", images=prepared)
     X = model.look(shades[0]).X
     np.testing.assert_allclose(
         scores[:, 1] - scores[:, 0], model.classifier.decision_function(X), atol=1e-5
@@ -269,9 +269,7 @@ def test_raw_pixels_become_one_graph(shades, tmp_path):
 @pytest.mark.parametrize(
     "rule", [{}, {"divide": 255.0, "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4]}]
 )
-def test_the_graph_includes_the_preprocessing_of_pictures(
-    shades, tmp_path, rule, opset
-):
+def test_the_graph_includes_the_preprocessing_of_images(shades, tmp_path, rule, opset):
     """A channels-first network with batch size one, in several opset versions."""
     network = onnx.load(ONE_BY_ONE)
     if opset is not None:
@@ -281,11 +279,11 @@ def test_the_graph_includes_the_preprocessing_of_pictures(
     (tmp_path / "n.onnx.json").write_text(json.dumps({"width": 3, "preprocess": full}))
     model = Imprinter(f"onnx:{tmp_path}/n.onnx", generator="mean").fit(shades)
     export(model, tmp_path / "m.onnx")
-    for picture in shades[0]:
+    for image in shades[0]:
         scores, *_ = run(
-            tmp_path / "m.onnx", pictures=model.backbone.prepare(picture)[None]
+            tmp_path / "m.onnx", images=model.backbone.prepare(image)[None]
         )
-        expected = model.classifier.decision_function(model.look([picture]).X)
+        expected = model.classifier.decision_function(model.look([image]).X)
         np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
     assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), (
         "the file contains no local paths"
@@ -293,21 +291,19 @@ def test_the_graph_includes_the_preprocessing_of_pictures(
 
 
 def test_every_pixel_keeps_its_position(shades, tmp_path):
-    """A channels-first network that flattens pictures, which are higher than wide."""
-    pictures = onnx.helper.make_tensor_value_info(
-        "pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2]
+    """A channels-first network that flattens images, which are higher than wide."""
+    images = onnx.helper.make_tensor_value_info(
+        "images", onnx.TensorProto.UINT8, ["n", 3, 5, 2]
     )
     output = onnx.helper.make_tensor_value_info(
         "out", onnx.TensorProto.FLOAT, ["n", 30]
     )
     nodes = [
-        onnx.helper.make_node(
-            "Cast", ["pictures"], ["float"], to=onnx.TensorProto.FLOAT
-        ),
+        onnx.helper.make_node("Cast", ["images"], ["float"], to=onnx.TensorProto.FLOAT),
         onnx.helper.make_node("Flatten", ["float"], ["out"]),
     ]
     opset = onnx.helper.make_opsetid("", 17)
-    graph = onnx.helper.make_graph(nodes, "flat", [pictures], [output])
+    graph = onnx.helper.make_graph(nodes, "flat", [images], [output])
     onnx.save(
         onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8),
         tmp_path / "n.onnx",
@@ -317,7 +313,7 @@ def test_every_pixel_keeps_its_position(shades, tmp_path):
     model = Imprinter(f"onnx:{tmp_path}/n.onnx", generator="mean").fit(shades)
     export(model, tmp_path / "m.onnx")
     prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
-    scores, *_ = run(tmp_path / "m.onnx", pictures=prepared)
+    scores, *_ = run(tmp_path / "m.onnx", images=prepared)
     expected = model.classifier.decision_function(model.look(shades[0]).X)
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
 

@@ -75,7 +75,7 @@ def test_images_are_resized_as_by_pillow(rule, height, width, seed):
     image = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
     stated = rule.as_json() | {"rows_first": whole._rows_first()}
     actual = prepare_image.prepared(image, stated)
-    np.testing.assert_array_equal(actual, rule.picture(image))
+    np.testing.assert_array_equal(actual, rule.image(image))
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_images_are_resized_as_by_pillow(rule, height, width, seed):
     ids=["grey", "16 bits", "transparent"],
 )
 def test_files_are_read_as_by_the_library(image, tmp_path):
-    from imprint.modalities.image import read_picture
+    from imprint.modalities.image import read_image
 
     path = tmp_path / "image.png"
     image.save(path)
-    expected = read_picture(path.read_bytes())
+    expected = read_image(path.read_bytes())
     np.testing.assert_array_equal(prepare_image.read(str(path)), expected)
 
 

@@ -110,7 +110,7 @@ def test_the_card_says_what_a_file_reveals(tmp_path):
     model.save(tmp_path / "m.imprint", rows=False)
     again = Imprinter.load(tmp_path / "m.imprint")
     assert again.state.exemplars == {}
-    assert again.why(X[0], 1)[0].picture is None
+    assert again.why(X[0], 1)[0].image is None
     assert again.card().reveals == "No proxy in it is a single training input."
     single = classifier("kmeans(k=25)").fit(X, y)
     single.save(tmp_path / "k.imprint", rows=False)

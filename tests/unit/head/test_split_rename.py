@@ -145,9 +145,9 @@ def test_exemplars_and_names_of_an_imprinter_follow(tmp_path):
     again = Imprinter.load(tmp_path / "m.imprint")
     same = again.why(X[y == "cat"][0], 1)[0]
     assert same[:2] == ("lynx", pytest.approx(reason.value))
-    assert same.picture == reason.picture
+    assert same.image == reason.image
     part = again.split(["lynx", "ant"])
     assert part.classes_.tolist() == ["ant", "lynx"]
     rows_of_cat = [f"row {i + 1}" for i in np.flatnonzero(y == "cat")]
-    assert part.why(X[y == "cat"][0], 1)[0].picture in rows_of_cat
+    assert part.why(X[y == "cat"][0], 1)[0].image in rows_of_cat
     assert again.classes_.tolist() == ["ant", "bee", "dog", "emu", "lynx"]

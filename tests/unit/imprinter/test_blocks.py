@@ -18,7 +18,7 @@ def temporary_home(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
 
 
-def pictures(n, seed=0):
+def images(n, seed=0):
     """Noise, stripes and a bright corner, which differ in texture and in place."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 90, (3 * n, 64, 64, 3), dtype=np.uint8)
@@ -29,12 +29,12 @@ def pictures(n, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return Imprinter("tinynet", cache=False).fit(pictures(8))
+    return Imprinter("tinynet", cache=False).fit(images(8))
 
 
 def test_a_model_has_the_blocks_of_its_backbone(model):
     assert model.state.head.method.blocks == WIDTHS
-    rows = model.embed(pictures(8))
+    rows = model.embed(images(8))
     assert rows.blocks == WIDTHS
     classifier = ImprintClassifier(
         generator=model.state.head.method.generator,
@@ -42,7 +42,7 @@ def test_a_model_has_the_blocks_of_its_backbone(model):
         blocks=WIDTHS,
     )
     classifier.fit(rows.X, rows.y)
-    items, _ = pictures(4, seed=1)
+    items, _ = images(4, seed=1)
     X = model.embed((items, ["a"] * len(items))).X
     labels = [prediction for prediction in model.predict(items)]
     assert classifier.predict(X).tolist() == labels
@@ -54,7 +54,7 @@ def test_a_saved_model_keeps_its_blocks(model, tmp_path):
     model.save(tmp_path / "m.imprint")
     again = Imprinter.load(tmp_path / "m.imprint", cache=False)
     assert again.state.head.method.blocks == WIDTHS
-    items, _ = pictures(4, seed=1)
+    items, _ = images(4, seed=1)
     assert np.array_equal(again.predict_proba(items), model.predict_proba(items))
     stated = again.card()
     assert [block["name"] for block in stated.backbone["blocks"]] == [
@@ -83,9 +83,9 @@ def test_a_file_holds_every_row_once(model, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("pictures.0.index", np.array([0, 1, 2, 3, 4, 5, 6, 8])),
-        ("pictures.0.index", np.array([0, 1, 2, 3, 4, 5, 6, -1])),
-        ("pictures.0.index", np.arange(8.0)),
+        ("images.0.index", np.array([0, 1, 2, 3, 4, 5, 6, 8])),
+        ("images.0.index", np.array([0, 1, 2, 3, 4, 5, 6, -1])),
+        ("images.0.index", np.arange(8.0)),
         ("shared/lengths/values", np.zeros(120, np.float32)),
     ],
     ids=str,
@@ -99,7 +99,7 @@ def test_a_file_with_a_wrong_reference_is_refused(model, tmp_path, name, value):
 
 
 def test_the_last_layer_alone_has_no_blocks(tmp_path):
-    model = Imprinter("tinynet:last", cache=False).fit(pictures(4))
+    model = Imprinter("tinynet:last", cache=False).fit(images(4))
     assert model.state.head.method.blocks == ()
     assert model.state.head.proxies.weights.shape[1] == 512
     model.save(tmp_path / "m.imprint")
@@ -111,14 +111,14 @@ def test_the_last_layer_alone_has_no_blocks(tmp_path):
 def test_another_fit_takes_the_blocks_of_its_own_data(model, tmp_path):
     model.save(tmp_path / "m.imprint")
     again = Imprinter.load(tmp_path / "m.imprint", cache=False)
-    again.fit(pictures(3))
+    again.fit(images(3))
     assert again.state.head.method.blocks == WIDTHS
 
 
 @pytest.mark.parametrize("strategy", ["margin", "qi", "done"])
 def test_the_own_classifier_of_a_network_reads_its_last_layer(strategy):
-    """Pictures far from the new classes get the classes that the network itself names."""
-    items, labels = pictures(6)
+    """Images far from the new classes get the classes that the network itself names."""
+    items, labels = images(6)
     model = Imprinter("tinynet", keep_head=strategy, cache=False).fit((items, labels))
     last = load("tinynet:last")
     assert model.embedder.spec == "tinynet:last"
@@ -144,8 +144,8 @@ def test_an_exported_graph_reads_all_blocks(model, tmp_path):
 
     export(model, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    items, _ = pictures(4, seed=1)
+    items, _ = images(4, seed=1)
     backbone = model.backbone
     batch = np.stack([backbone.prepare(item) for item in items])
-    (P,) = session.run(["probabilities"], {"pictures": batch})
+    (P,) = session.run(["probabilities"], {"images": batch})
     np.testing.assert_allclose(P, model.predict_proba(items), atol=1e-4)

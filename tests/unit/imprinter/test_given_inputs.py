@@ -65,7 +65,7 @@ def files(folder):
 
 
 @pytest.fixture
-def pictures():
+def images():
     return Imprinter("raw", recipe="janson2022").fit(ARRAYS, LABELS)
 
 
@@ -87,7 +87,7 @@ def embeddings():
         "undecoded",
     ],
 )
-def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
+def test_images_in_every_form_give_the_same_model(form, tmp_path, images):
     given = {
         "paths": lambda: files(tmp_path),
         "strings": lambda: [str(path) for path in files(tmp_path)],
@@ -100,9 +100,9 @@ def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
     }[form]()
     model = Imprinter("raw", recipe="janson2022").fit(given, LABELS)
     np.testing.assert_array_equal(
-        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+        model.classifier.proxies_.weights, images.classifier.proxies_.weights
     )
-    assert pictures.predict(given).tolist() == LABELS
+    assert images.predict(given).tolist() == LABELS
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
         ["a.JPG", "b.png"],
     ],
 )
-def test_pictures_are_recognised_without_a_backbone(values):
+def test_images_are_recognised_without_a_backbone(values):
     from imprint.imprinter.items import split_of_values
 
     assert split_of_values(values).modality == "image"
@@ -131,14 +131,14 @@ def test_texts_with_dots_are_texts():
     assert model.predict(pd.Series(["my card was lost."])).tolist() == ["card"]
 
 
-def test_one_array_of_a_picture_is_one_picture(pictures):
+def test_one_array_of_an_image_is_one_image(images):
     large = RNG.integers(200, 240, (300, 200, 3)).astype(np.uint8)
-    assert pictures.predict(large).tolist() == ["light"]
-    assert pictures.predict([large, large[:50]]).tolist() == ["light", "light"]
-    assert pictures.predict(Image.fromarray(large)).tolist() == ["light"]
-    assert len(pictures.predict(np.stack([large[..., 0], large[..., 1]]))) == 2
-    with pytest.raises(ParameterError, match=r"give one grey picture as a list"):
-        pictures.predict(large[..., 0])
+    assert images.predict(large).tolist() == ["light"]
+    assert images.predict([large, large[:50]]).tolist() == ["light", "light"]
+    assert images.predict(Image.fromarray(large)).tolist() == ["light"]
+    assert len(images.predict(np.stack([large[..., 0], large[..., 1]]))) == 2
+    with pytest.raises(ParameterError, match=r"give one grey image as a list"):
+        images.predict(large[..., 0])
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
@@ -231,10 +231,10 @@ def test_embeddings_of_another_width_are_refused(embeddings):
         embeddings.add(np.ones((3, 4)), Y[:3])
 
 
-@pytest.mark.parametrize("kind", ["pictures", "embeddings"])
+@pytest.mark.parametrize("kind", ["images", "embeddings"])
 def test_a_fitted_model_is_copied_and_pickled(kind, request, tmp_path):
     model = request.getfixturevalue(kind)
-    items = ARRAYS if kind == "pictures" else X
+    items = ARRAYS if kind == "images" else X
     expected = model.predict_proba(items)
     (tmp_path / "photos").mkdir()
     for copied in (
@@ -285,10 +285,10 @@ def test_a_component_with_a_plain_field_says_how_to_declare_it():
         Plain()
 
 
-def test_the_same_picture_with_two_labels_is_reported():
+def test_the_same_image_with_two_labels_is_reported():
     with pytest.warns(
         DataWarning,
-        match=r"same picture has two labels: picture 1 \(dark\) and picture 9 \(light\)",
+        match=r"same image has two labels: image 1 \(dark\) and image 9 \(light\)",
     ):
         Imprinter("raw").fit([*ARRAYS, ARRAYS[0]], [*LABELS, "light"])
 
@@ -320,9 +320,9 @@ def test_the_label_minus_one_is_reported():
         Imprinter().fit(X, [0] * 5 + [1] * 5 + [-1] * 2)
 
 
-def test_a_missing_file_is_unreadable_not_a_text(pictures):
+def test_a_missing_file_is_unreadable_not_a_text(images):
     with pytest.raises(UnreadableInput, match=r"nowhere\.png: No such file"):
-        pictures.predict(["nowhere.png"])
+        images.predict(["nowhere.png"])
 
 
 def test_a_class_of_blank_texts_is_refused_in_a_sentence():
@@ -357,21 +357,21 @@ def test_rows_are_equal_up_to_rounding_at_any_scale(scale):
 
 @pytest.mark.parametrize("column", ["path", "file", "FileName"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_a_column_of_paths(column, make, tmp_path, pictures):
+def test_a_column_of_paths(column, make, tmp_path, images):
     paths = [str(path) for path in files(tmp_path)]
     model = Imprinter("raw", recipe="janson2022").fit(
         make({column: paths, "Label": LABELS})
     )
     np.testing.assert_array_equal(
-        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+        model.classifier.proxies_.weights, images.classifier.proxies_.weights
     )
     assert model.predict(make({column: paths})).tolist() == LABELS
 
 
-def test_a_column_of_paths_next_to_numbers(tmp_path, pictures, embeddings):
+def test_a_column_of_paths_next_to_numbers(tmp_path, images, embeddings):
     paths = [str(path) for path in files(tmp_path)]
     table = pd.DataFrame({"path": paths, "width": 14.0, "height": 10.0})
-    assert pictures.predict(table).tolist() == LABELS
+    assert images.predict(table).tolist() == LABELS
     with pytest.raises(ParameterError, match=r"both paths, .* and numbers; leave one"):
         Imprinter().fit(table, LABELS)
     columns = {f"x{j}": X[:, j] for j in range(5)}
@@ -432,14 +432,14 @@ def test_weights_of_inputs(embeddings):
     assert model.predict(X).tolist() == Y
 
 
-def test_inputs_of_weight_zero_are_left_out(tmp_path, pictures):
+def test_inputs_of_weight_zero_are_left_out(tmp_path, images):
     odd = np.full((10, 14, 3), 120, np.uint8)
     model = Imprinter("raw", recipe="janson2022")
     model.fit([*ARRAYS, odd], [*LABELS, "light"], sample_weight=[1] * 8 + [0])
     np.testing.assert_array_equal(
-        model.classifier.proxies_.weights, pictures.classifier.proxies_.weights
+        model.classifier.proxies_.weights, images.classifier.proxies_.weights
     )
-    assert "picture 9" not in str(model.state.exemplars)
+    assert "image 9" not in str(model.state.exemplars)
 
 
 def test_weights_belong_to_inputs_also_where_some_are_left_out():

@@ -1,4 +1,4 @@
-"""`Imprinter`: from folders and pictures to labels, reasons and files."""
+"""`Imprinter`: from folders and images to labels, reasons and files."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def temporary_home(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
 
 
-def picture(shade: int, seed: int) -> np.ndarray:
+def image(shade: int, seed: int) -> np.ndarray:
     """A grey gradient of a shade with noise; `raw` separates shades by distance."""
     noise = np.random.default_rng(seed).integers(-15, 15, (12, 12, 3))
     return np.clip(shade + noise, 0, 255).astype(np.uint8)
@@ -29,7 +29,7 @@ def make_folder(root: Path, labels, n: int = 6, first: int = 0) -> Path:
     for label in labels:
         (root / label).mkdir(parents=True, exist_ok=True)
         for i in range(first, first + n):
-            Image.fromarray(picture(SHADES[label], i)).save(root / label / f"{i}.png")
+            Image.fromarray(image(SHADES[label], i)).save(root / label / f"{i}.png")
     return root
 
 
@@ -49,7 +49,7 @@ def weights(model: Imprinter) -> np.ndarray:
 def test_fits_a_folder_and_predicts_paths_and_arrays(photos):
     model = raw().fit(photos)
     assert model.classes_.tolist() == ["dark", "light", "middle"]
-    new = [picture(shade, 99) for shade in SHADES.values()]
+    new = [image(shade, 99) for shade in SHADES.values()]
     assert model.predict(new).tolist() == list(SHADES)
     assert model.predict(
         [photos / "light" / "0.png", str(photos / "dark" / "1.png")]
@@ -63,19 +63,19 @@ def test_calls_that_the_model_cannot_answer_are_refused(photos, tmp_path):
         ParameterError,
         match=r"^tags\(items\): the model has one label per input; use predict or top\.$",
     ):
-        model.tags([picture(20, 99)])
-    (tmp_path / "bad.png").write_bytes(b"no picture")
+        model.tags([image(20, 99)])
+    (tmp_path / "bad.png").write_bytes(b"no image")
     with pytest.raises(UnreadableInput, match=r"bad\.png"):
-        model.likely_nodes([picture(20, 99), tmp_path / "bad.png"])
+        model.likely_nodes([image(20, 99), tmp_path / "bad.png"])
     for n in (0, -1, 1.5, True):
         with pytest.raises(
             ParameterError, match=rf"^top\(n={n}\): n must be int >= 1\.$"
         ):
-            model.top([picture(20, 99)], n)
+            model.top([image(20, 99)], n)
         with pytest.raises(
             ParameterError, match=rf"^why\(n={n}\): n must be int >= 1\.$"
         ):
-            model.why(picture(20, 99), n)
+            model.why(image(20, 99), n)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_top_agrees_with_predict_and_with_the_probabilities(photos):
     model = Imprinter(
         "raw", recipe="qi2018", norm_pre="none", norm_post="none", norm_inf="none"
     ).fit(photos)
-    items = [picture(shade, seed) for shade in range(0, 250, 35) for seed in range(2)]
+    items = [image(shade, seed) for shade in range(0, 250, 35) for seed in range(2)]
     P, top = model.predict_proba(items), model.top(items, 2)
     assert P.shape == (len(items), 3)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
@@ -129,7 +129,7 @@ def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(
     assert taken is not grown.classifier
 
 
-def test_adding_pictures_of_a_known_class_moves_its_mean_alone(tmp_path, photos):
+def test_adding_images_of_a_known_class_moves_its_mean_alone(tmp_path, photos):
     model = raw().fit(photos)
     before = weights(model)
     model.add(make_folder(tmp_path / "more", ["dark"], first=50))
@@ -143,20 +143,20 @@ def test_adding_pictures_of_a_known_class_moves_its_mean_alone(tmp_path, photos)
 
 def test_a_refused_addition_changes_nothing(photos):
     model = raw().fit(photos)
-    before, names = weights(model), [r.picture for r in model.why(picture(20, 0), 3)]
+    before, names = weights(model), [r.image for r in model.why(image(20, 0), 3)]
     with pytest.raises(FileError, match="no file or folder"):
         model.add(photos / "missing")
     with pytest.raises(ParameterError, match="integer labels"):
-        model.add(([picture(3, 3)], [7]))
+        model.add(([image(3, 3)], [7]))
     assert weights(model) is before
-    assert [r.picture for r in model.why(picture(20, 0), 3)] == names
+    assert [r.image for r in model.why(image(20, 0), 3)] == names
 
 
 def test_a_saved_model_answers_the_same_without_the_folder(tmp_path, photos):
     model = raw(
         recipe="imprint2025", generator="kmeans(k=2)", aggregator="nearest(m=2)"
     ).fit(photos)
-    items = [picture(s, 7) for s in (10, 70, 130, 250)]
+    items = [image(s, 7) for s in (10, 70, 130, 250)]
     model.save(tmp_path / "a.imprint")
     expected = model.predict_proba(items), [model.why(item, 4) for item in items]
     for file in sorted(photos.rglob("*.png")):
@@ -212,7 +212,7 @@ def test_a_file_does_not_load_a_backbone_that_the_user_did_not_name(
     ):
         Imprinter.load(path)
     monkeypatch.setattr(backbones, "load", lambda *given: model.backbone)
-    assert Imprinter.load(path, backbone="raw").predict([picture(230, 9)]).tolist() == [
+    assert Imprinter.load(path, backbone="raw").predict([image(230, 9)]).tolist() == [
         "light"
     ]
 
@@ -234,8 +234,8 @@ def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
         tmp_path / "a.imprint", backbone=f"onnx:{tmp_path / 'new.onnx'}"
     )
     assert (
-        moved.predict([picture(230, 3)]).tolist()
-        == model.predict([picture(230, 3)]).tolist()
+        moved.predict([image(230, 3)]).tolist()
+        == model.predict([image(230, 3)]).tolist()
     )
 
 
@@ -246,7 +246,7 @@ def test_a_classifier_of_embeddings_is_an_imprinter_without_a_backbone(tmp_path)
     model = Imprinter.load(path)
     assert model.modality == "embedding"
     assert model.predict(np.eye(3)).tolist() == [0, 1, 2]
-    assert [r.picture for r in model.why(np.eye(3)[0], 2)] == [None, None]
+    assert [r.image for r in model.why(np.eye(3)[0], 2)] == [None, None]
     model.add((np.ones((2, 3)), [7, 7])).save(path)
     assert ImprintClassifier.load(path).classes_.tolist() == [0, 1, 2, 7]
 
@@ -258,18 +258,18 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
         ImprintClassifier.load(path)
     document, arrays = container.read(path)
     for broken in (
-        {"pictures": [["a"], [], []]},
-        {"pictures": [["a", "b"], ["c"], ["d"]]},
-        {"pictures": []},
-        {"pictures": 3},
+        {"images": [["a"], [], []]},
+        {"images": [["a", "b"], ["c"], ["d"]]},
+        {"images": []},
+        {"images": 3},
         {"backbone": {}},
     ):
         container.write(path, {**document, **broken}, arrays)
         with pytest.raises(FileError, match="not an imprint model"):
             Imprinter.load(path)
     for name, values in (
-        ("pictures.0.beside", arrays["pictures.0.beside"] + 99),
-        ("pictures.0.X", np.full_like(arrays["pictures.0.X"], np.nan)),
+        ("images.0.beside", arrays["images.0.beside"] + 99),
+        ("images.0.X", np.full_like(arrays["images.0.X"], np.nan)),
     ):
         container.write(path, document, {**arrays, name: values})
         with pytest.raises(FileError, match="not an imprint model"):
@@ -280,13 +280,13 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
     ("aggregator", "measure", "value"),
     [("max", "similarity", 1.0), ("nearest(m=1)", "distance", 0.0)],
 )
-def test_a_training_picture_is_explained_by_itself(photos, aggregator, measure, value):
+def test_a_training_image_is_explained_by_itself(photos, aggregator, measure, value):
     model = raw(recipe="imprint2025", generator="all", aggregator=aggregator).fit(
         photos
     )
     assert model.measure == measure
     first, second, *_ = model.why(photos / "middle" / "3.png", 5)
-    assert (first.label, first.picture) == ("middle", "middle/3.png")
+    assert (first.label, first.image) == ("middle", "middle/3.png")
     assert first.value == pytest.approx(value, abs=1e-3)
     assert (
         (second.value <= first.value)
@@ -310,40 +310,40 @@ def test_positive_contributions_come_before_negative_ones(photos):
     )  # ordered by absolute value, this one would come earlier
 
 
-def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
+def test_reasons_name_the_training_image_nearest_to_the_proxy(photos):
     model = raw().fit(photos)
     rows = model.embed(photos)
-    for reason in model.why(picture(100, 5), 3):
+    for reason in model.why(image(100, 5), 3):
         mean = rows.X[rows.y == reason.label].mean(axis=0)
         distances = [
             (np.linalg.norm(x - mean), n)
             for x, n, y in zip(rows.X, rows.names, rows.y)
             if y == reason.label
         ]
-        assert reason.picture == min(distances)[1]
+        assert reason.image == min(distances)[1]
 
 
 def test_why_takes_one_item(photos):
     model = raw().fit(photos)
     with pytest.raises(ParameterError, match="one at a time"):
-        model.why(model.look([picture(1, 1), picture(2, 2)]))
+        model.why(model.look([image(1, 1), image(2, 2)]))
 
 
-def test_unreadable_pictures_are_skipped_in_fit_and_refused_in_predict(photos):
-    (photos / "dark" / "bad.png").write_bytes(b"not a picture")
+def test_unreadable_images_are_skipped_in_fit_and_refused_in_predict(photos):
+    (photos / "dark" / "bad.png").write_bytes(b"not an image")
     model = raw()
     rows = model.embed(photos)
     assert [s.name for s in rows.skipped] == ["dark/bad.png"]
     assert len(rows.X) == len(rows.y) == len(rows.names) == 18
     model.fit(rows)
-    with pytest.raises(UnreadableInput, match=r"bad\.png: not a picture"):
+    with pytest.raises(UnreadableInput, match=r"bad\.png: not an image"):
         model.predict([photos / "dark" / "0.png", photos / "dark" / "bad.png"])
     seen = model.look([photos / "dark" / "bad.png", photos / "light" / "0.png"])
     assert [s.index for s in seen.skipped] == [0]
     assert model.predict(seen).tolist() == ["light"]
 
 
-def test_a_class_without_a_readable_picture_is_an_error(photos):
+def test_a_class_without_a_readable_image_is_an_error(photos):
     (photos / "empty").mkdir()
     (photos / "empty" / "bad.png").write_bytes(b"")
     with pytest.raises(
@@ -353,15 +353,15 @@ def test_a_class_without_a_readable_picture_is_an_error(photos):
         raw().fit(photos)
 
 
-def test_pictures_with_labels_need_no_folder(photos):
-    pictures = [picture(s, i) for s in SHADES.values() for i in range(6)]
+def test_images_with_labels_need_no_folder(photos):
+    images = [image(s, i) for s in SHADES.values() for i in range(6)]
     labels = [label for label in SHADES for _ in range(6)]
-    by_pair, by_folder = raw().fit((pictures, labels)), raw().fit(photos)
+    by_pair, by_folder = raw().fit((images, labels)), raw().fit(photos)
     np.testing.assert_array_equal(weights(by_pair), weights(by_folder))
-    assert by_pair.why(pictures[0], 1)[0].picture.startswith("picture ")
+    assert by_pair.why(images[0], 1)[0].image.startswith("image ")
 
 
-def test_labels_follow_the_pictures_that_can_be_read(tmp_path, photos):
+def test_labels_follow_the_images_that_can_be_read(tmp_path, photos):
     (tmp_path / "bad.png").write_bytes(b"")
     paths = [
         tmp_path / "bad.png",
@@ -402,12 +402,10 @@ def test_mistakes_are_refused_in_a_sentence(photos, call, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_texts_are_refused_by_a_backbone_of_pictures(tmp_path):
+def test_texts_are_refused_by_a_backbone_of_images(tmp_path):
     table = tmp_path / "train.csv"
     table.write_text("text,label\nhello,a\nbye,b\n")
-    with pytest.raises(
-        ParameterError, match="raw reads pictures and the data are texts"
-    ):
+    with pytest.raises(ParameterError, match="raw reads images and the data are texts"):
         raw().fit(table)
 
 
@@ -491,10 +489,10 @@ def test_the_default_separates_digits():
 )
 def test_a_call_uses_one_state_while_another_thread_changes_the_model(call):
     shades = {"animal/cat": 20, "animal/dog": 120, "tool": 230}
-    items = [picture(shade, i) for shade in shades.values() for i in range(20)]
+    items = [image(shade, i) for shade in shades.values() for i in range(20)]
     model, item = (
         Imprinter("raw").fit(items, np.repeat(list(shades), 20)),
-        picture(110, 99),
+        image(110, 99),
     )
     before, expected = model.state, call(model, item)
     after = model.forget("animal/dog").state
@@ -545,9 +543,9 @@ def test_flat_classes_stay_flat_in_the_classifier(tmp_path):
 def test_a_model_from_a_head_uses_the_loaded_backbone(monkeypatch):
     backbone = backbones.load("raw")
     fitted = Imprinter("raw", recipe="janson2022", calibrate=False).fit(
-        ([picture(20, 1), picture(230, 1)], ["dark", "light"])
+        ([image(20, 1), image(230, 1)], ["dark", "light"])
     )
     monkeypatch.setattr("imprint.backbones.load", None)
     model = Imprinter.of_head("raw", backbone, fitted.state.head, {})
-    assert model.predict([picture(25, 2)]).tolist() == ["dark"]
+    assert model.predict([image(25, 2)]).tolist() == ["dark"]
     assert model.backbone is backbone

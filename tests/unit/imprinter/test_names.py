@@ -86,16 +86,14 @@ def test_classes_from_names_alone_and_from_a_better_wording():
         {"A": "card lost", "B": "refund"}
     )
     assert coded.predict(["someone stole my debit card"]).tolist() == ["A"]
-    assert any(
-        NAME_CAPTION in reason.picture for reason in coded.why("my card is lost")
-    )
+    assert any(NAME_CAPTION in reason.image for reason in coded.why("my card is lost"))
 
 
 def test_what_cannot_embed_names_is_refused_in_a_sentence():
-    pictures = np.zeros((2, 8, 8), np.uint8)
+    images = np.zeros((2, 8, 8), np.uint8)
     with pytest.raises(ParameterError, match="tinynet cannot embed class names"):
         Imprinter("tinynet", cache=False, names=True).fit(
-            ([*pictures, *(pictures + 255)], ["a", "a", "b", "b"])
+            ([*images, *(images + 255)], ["a", "a", "b", "b"])
         )
     with pytest.raises(
         ParameterError, match="names must be True, False, None, or a dict"

@@ -83,7 +83,7 @@ def test_the_log_has_one_json_object_per_request(model_files, capsys):
     )
     assert first["ms"] >= first["network_ms"] > 0
     assert (second["id"], second["status"]) == ("abc-3", 400)
-    assert "not a picture" in second["error"]
+    assert "not an image" in second["error"]
 
 
 def test_a_line_of_the_text_log_cannot_be_forged(model_files, capsys):

@@ -92,13 +92,13 @@ def test_models_and_their_cards(client):
 @pytest.mark.parametrize(
     ("path", "body", "media_type", "status", "sentence"),
     [
-        (IMAGES, b"no image", "image/png", 400, "not a picture"),
+        (IMAGES, b"no image", "image/png", 400, "not an image"),
         (IMAGES, b"", "image/png", 400, "empty"),
         (IMAGES, b"{", "application/json", 400, "JSON object"),
         (IMAGES, b'{"inputs": []}', "application/json", 400, "list of inputs"),
         (IMAGES, b'{"inputs": [1]}', "application/json", 400, "base64"),
         (IMAGES, b'{"inputs": ["*"]}', "application/json", 400, "base64"),
-        (IMAGES, b"text", "text/plain", 415, "reads pictures"),
+        (IMAGES, b"text", "text/plain", 415, "reads images"),
         (IMAGES, b"--x", "multipart/form-data", 400, "no boundary"),
         (
             IMAGES,

@@ -1,4 +1,4 @@
-"""Truncated, flipped, spliced or mislabelled picture files are read or refused in one sentence."""
+"""Truncated, flipped, spliced or mislabelled image files are read or refused in one sentence."""
 
 import io
 import struct
@@ -23,7 +23,7 @@ def whole(kind: str) -> bytes:
 
 
 def broken(raw: bytes, other: bytes, draw: np.random.Generator) -> bytes:
-    """A picture file with one random damage or one false header value."""
+    """An image file with one random damage or one false header value."""
     data, kind, at = bytearray(raw), draw.integers(7), int(draw.integers(len(raw)))
     if kind == 0:
         return raw[:at]
@@ -45,7 +45,7 @@ def broken(raw: bytes, other: bytes, draw: np.random.Generator) -> bytes:
 
 
 @pytest.mark.parametrize("kind", sorted(formats()))
-def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
+def test_broken_images_are_read_or_refused_in_a_sentence(kind, tmp_path):
     raw, draw = whole(kind), np.random.default_rng(sum(map(ord, kind)))
     kinds, refused = sorted(formats()), 0
     for i in range(EACH):
@@ -53,16 +53,16 @@ def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
         path, start = tmp_path / f"{i}.png", time.monotonic()
         path.write_bytes(content)
         try:
-            picture = load_files([path]).inputs[0]
-            assert picture.dtype == np.uint8
-            assert picture.ndim == 3
-            assert picture.shape[2] == 3
-            assert picture.size <= 3 * MAX_PIXELS
+            image = load_files([path]).inputs[0]
+            assert image.dtype == np.uint8
+            assert image.ndim == 3
+            assert image.shape[2] == 3
+            assert image.size <= 3 * MAX_PIXELS
         except UnreadableInput as e:
             refused += "\n" not in str(e) and str(e).startswith(f"Cannot read {path}: ")
         assert time.monotonic() - start < LONGEST, (kind, i)
     assert refused >= EACH // 4, "too few files were damaged"
 
 
-def test_there_are_two_hundred_damaged_pictures():
+def test_there_are_two_hundred_damaged_images():
     assert EACH * len(formats()) >= 200

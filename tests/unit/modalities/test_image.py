@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from imprint.datasets import UnreadableInput, load_files
 from imprint.modalities import image as image_module
 from imprint.modalities import read_file
-from imprint.modalities.image import MAX_PIXELS, formats, read_picture
+from imprint.modalities.image import MAX_PIXELS, formats, read_image
 from imprint.modalities.image import Image as ImageModality
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 17, 3), dtype=np.uint8)
@@ -33,21 +33,21 @@ def close(a, b, tolerance):
 
 @pytest.mark.parametrize("kind", LOSSLESS)
 def test_lossless_formats_are_exact(kind):
-    np.testing.assert_array_equal(read_picture(saved(RGB, kind)), PIXELS)
+    np.testing.assert_array_equal(read_image(saved(RGB, kind)), PIXELS)
 
 
 @pytest.mark.parametrize("kind", sorted(set(formats()) - set(LOSSLESS)))
 def test_lossy_formats_are_close(kind):
     smooth = RGB.resize((64, 48), Image.Resampling.BICUBIC)
-    picture = read_picture(
+    image = read_image(
         saved(smooth, kind, **({} if kind == "GIF" else {"quality": 95}))
     )
-    assert picture.dtype == np.uint8
-    assert picture.flags.writeable
-    close(picture, np.asarray(smooth), 16)
+    assert image.dtype == np.uint8
+    assert image.flags.writeable
+    close(image, np.asarray(smooth), 16)
 
 
-def test_a_path_and_its_bytes_are_the_same_picture(tmp_path):
+def test_a_path_and_its_bytes_are_the_same_image(tmp_path):
     path = tmp_path / "Ärger 猫.PNG"
     RGB.save(path, "PNG")
     (tmp_path / "link.png").symlink_to(path)
@@ -73,34 +73,34 @@ def test_exif_rotation_is_applied(kind, turn):
     exif = Image.Exif()
     exif[0x0112] = turn
     options = {"exif": exif} | ({"lossless": True} if kind == "WEBP" else {})
-    plain = read_picture(saved(RGB, kind, **(options | {"exif": Image.Exif()})))
+    plain = read_image(saved(RGB, kind, **(options | {"exif": Image.Exif()})))
     np.testing.assert_array_equal(
-        read_picture(saved(RGB, kind, **options)), TURNS[turn](plain)
+        read_image(saved(RGB, kind, **options)), TURNS[turn](plain)
     )
 
 
 def test_cmyk_shows_its_colours():
     red = Image.new("RGB", (8, 8), (200, 30, 40)).convert("CMYK")
     for kind in ("JPEG", "TIFF"):
-        close(read_picture(saved(red, kind)), np.full((8, 8, 3), (200, 30, 40)), 3)
+        close(read_image(saved(red, kind)), np.full((8, 8, 3), (200, 30, 40)), 3)
 
 
 def test_grey_and_black_and_white_become_three_equal_colours():
     grey, bits = RGB.convert("L"), RGB.convert("1")
     np.testing.assert_array_equal(
-        read_picture(saved(grey, "PNG")), np.asarray(grey)[:, :, None].repeat(3, 2)
+        read_image(saved(grey, "PNG")), np.asarray(grey)[:, :, None].repeat(3, 2)
     )
     expected = np.asarray(bits)[:, :, None].repeat(3, 2) * np.uint8(255)
-    np.testing.assert_array_equal(read_picture(saved(bits, "PNG")), expected)
+    np.testing.assert_array_equal(read_image(saved(bits, "PNG")), expected)
 
 
 def test_sixteen_bit_grey_is_scaled():
     wide = np.array([[0, 128, 129, 257, 32768, 65535]], dtype=np.uint16)
     for kind in ("PNG", "TIFF"):
-        picture = read_picture(saved(Image.fromarray(wide), kind))
-        assert picture[0, :, 0].tolist() == [0, 0, 1, 1, 128, 255]
+        image = read_image(saved(Image.fromarray(wide), kind))
+        assert image[0, :, 0].tolist() == [0, 0, 1, 1, 128, 255]
     pgm = b"P5\n6 1\n65535\n" + wide.astype(">u2").tobytes()
-    assert read_picture(pgm)[0, :, 2].tolist() == [0, 0, 1, 1, 128, 255]
+    assert read_image(pgm)[0, :, 2].tolist() == [0, 0, 1, 1, 128, 255]
 
 
 TWELVE_BITS = np.array([[0, 8, 9, 16, 2048, 4095]], dtype=np.uint16)
@@ -109,24 +109,24 @@ TWELVE_BITS = np.array([[0, 8, 9, 16, 2048, 4095]], dtype=np.uint16)
 def test_twelve_bits_in_sixteen_are_not_read_as_almost_black():
     grey = Image.fromarray(TWELVE_BITS)
     with pytest.raises(UnreadableInput, match=r"below 4,096.*12 bits.*stated"):
-        read_picture(saved(grey, "TIFF"))
+        read_image(saved(grey, "TIFF"))
     # a file that states its largest value is scaled by it
-    stated = read_picture(saved(grey, "TIFF", tiffinfo={281: 4095}))
+    stated = read_image(saved(grey, "TIFF", tiffinfo={281: 4095}))
     assert stated[0, :, 0].tolist() == [0, 0, 1, 1, 128, 255]
     # the definition of PNG allows no other range
-    assert read_picture(saved(grey, "PNG"))[0, :, 0].tolist() == [0, 0, 0, 0, 8, 16]
+    assert read_image(saved(grey, "PNG"))[0, :, 0].tolist() == [0, 0, 0, 0, 8, 16]
     # all black is black in any range
-    black = read_picture(saved(Image.fromarray(TWELVE_BITS * 0), "TIFF"))
+    black = read_image(saved(Image.fromarray(TWELVE_BITS * 0), "TIFF"))
     assert black.max() == 0
     bright = TWELVE_BITS.copy()
     bright[0, 0] = 4096
-    assert read_picture(saved(Image.fromarray(bright), "TIFF")).max() == 16
+    assert read_image(saved(Image.fromarray(bright), "TIFF")).max() == 16
 
 
 def test_a_stated_largest_value_that_cannot_be_is_damage():
     for value in (0, 4000):
         with pytest.raises(UnreadableInput):
-            read_picture(
+            read_image(
                 saved(Image.fromarray(TWELVE_BITS), "TIFF", tiffinfo={281: value})
             )
 
@@ -135,12 +135,12 @@ def test_twelve_bits_of_colour_are_refused_too():
     rows = [np.uint16([[0, 0, 0], [4095, 2000, 100]])]
     assert "below 4,096" in reason_of(tiff_of_16_bit_colours(np.array(rows)))
     rows = [np.uint16([[0, 0, 0], [65535, 2000, 100]])]
-    assert read_picture(tiff_of_16_bit_colours(np.array(rows)))[0, 1, 0] == 255
+    assert read_image(tiff_of_16_bit_colours(np.array(rows)))[0, 1, 0] == 255
 
 
 def reason_of(raw):
     with pytest.raises(UnreadableInput) as caught:
-        read_picture(raw)
+        read_image(raw)
     return caught.value.reason
 
 
@@ -173,40 +173,40 @@ def test_samples_without_a_range_are_refused():
         Image.fromarray(np.array([[0, 70_000]], dtype=np.int32)),
     ):
         with pytest.raises(UnreadableInput, match="no stated range"):
-            read_picture(saved(image, "TIFF"))
+            read_image(saved(image, "TIFF"))
 
 
 def test_transparency_is_laid_on_white():
     half = Image.new("RGBA", (3, 2), (0, 0, 0, 128))
     clear = Image.new("LA", (3, 2), (0, 0))
-    assert np.unique(read_picture(saved(half, "PNG"))).tolist() == [127]
-    assert np.unique(read_picture(saved(clear, "PNG"))).tolist() == [255]
+    assert np.unique(read_image(saved(half, "PNG"))).tolist() == [127]
+    assert np.unique(read_image(saved(clear, "PNG"))).tolist() == [255]
     palette = Image.new("P", (3, 2), 1)
     palette.putpalette([9, 9, 9, 0, 200, 0])
-    assert read_picture(saved(palette, "PNG"))[0, 0].tolist() == [0, 200, 0]
-    assert read_picture(saved(palette, "PNG", transparency=1))[0, 0].tolist() == [
+    assert read_image(saved(palette, "PNG"))[0, 0].tolist() == [0, 200, 0]
+    assert read_image(saved(palette, "PNG", transparency=1))[0, 0].tolist() == [
         255,
         255,
         255,
     ]
-    assert read_picture(saved(palette, "GIF", transparency=1))[0, 0].tolist() == [
+    assert read_image(saved(palette, "GIF", transparency=1))[0, 0].tolist() == [
         255,
         255,
         255,
     ]
     keyed = saved(Image.new("RGB", (3, 2), (1, 2, 3)), "PNG", transparency=(1, 2, 3))
-    assert read_picture(keyed)[0, 0].tolist() == [255, 255, 255]
+    assert read_image(keyed)[0, 0].tolist() == [255, 255, 255]
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
 def test_of_an_animation_the_first_frame_is_taken(kind):
     red, blue = (Image.new("RGB", (16, 16), c) for c in ("red", "blue"))
-    picture = read_picture(saved(red, kind, save_all=True, append_images=[blue]))
-    close(picture, np.asarray(red), 2)
+    image = read_image(saved(red, kind, save_all=True, append_images=[blue]))
+    close(image, np.asarray(red), 2)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "LA", "1", "I;16"])
-def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monkeypatch):
+def test_large_images_are_converted_in_strips_with_the_same_result(mode, monkeypatch):
     image = (
         Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200)
         if mode == "I;16"
@@ -217,9 +217,9 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
         "PNG" if mode == "P" else "TIFF",
         **({"transparency": 3} if mode == "P" else {}),
     )
-    whole = read_picture(data)
+    whole = read_image(data)
     monkeypatch.setattr(image_module, "STRIP_PIXELS", 17 * 5 + 3)
-    np.testing.assert_array_equal(read_picture(data), whole)
+    np.testing.assert_array_equal(read_image(data), whole)
 
 
 def png_of(width, height):
@@ -238,11 +238,11 @@ def test_a_bomb_is_refused_before_it_is_unpacked():
     with pytest.raises(
         UnreadableInput, match=r"60000 x 60000 pixels; the limit is 67,108,864"
     ):
-        read_picture(png_of(60_000, 60_000) + end)
+        read_image(png_of(60_000, 60_000) + end)
     gif = bytearray(saved(RGB, "GIF"))
     gif[6:10] = struct.pack("<HH", 65535, 65535)
     with pytest.raises(UnreadableInput, match="65535 x 65535 pixels"):
-        read_picture(bytes(gif))
+        read_image(bytes(gif))
 
 
 def jpeg_claiming(width, height, components=None, **options):
@@ -256,30 +256,30 @@ def jpeg_claiming(width, height, components=None, **options):
 
 
 def test_a_huge_jpeg_that_cannot_be_decoded_in_parts_is_refused():
-    assert read_picture(jpeg_claiming(9_000, 8_000)).shape == (4_000, 4_500, 3)
+    assert read_image(jpeg_claiming(9_000, 8_000)).shape == (4_000, 4_500, 3)
     for data in (
         jpeg_claiming(9_000, 8_000, progressive=True),
         jpeg_claiming(9_000, 8_000, components=1),
     ):
         with pytest.raises(UnreadableInput, match="9000 x 8000 pixels; the limit is"):
-            read_picture(data)
+            read_image(data)
 
 
 def test_a_huge_sequential_jpeg_is_reduced():
     side = 8_400
     assert side**2 > MAX_PIXELS
-    picture = read_picture(saved(Image.new("L", (side, side), 77), "JPEG"))
-    assert picture.shape == (side // 2, side // 2, 3)
-    assert np.unique(picture).tolist() == [77]
+    image = read_image(saved(Image.new("L", (side, side), 77), "JPEG"))
+    assert image.shape == (side // 2, side // 2, 3)
+    assert np.unique(image).tolist() == [77]
 
 
 def test_a_jpeg_may_be_decoded_smaller_but_not_below_the_least_side():
     data = saved(RGB.resize((640, 480)), "JPEG")
-    assert read_picture(data).shape == (480, 640, 3)
-    assert read_picture(data, least_side=241).shape == (480, 640, 3)
-    assert read_picture(data, least_side=240).shape == (240, 320, 3)
-    assert read_picture(data, least_side=100).shape == (120, 160, 3)
-    assert read_picture(saved(RGB, "PNG"), least_side=2).shape == PIXELS.shape
+    assert read_image(data).shape == (480, 640, 3)
+    assert read_image(data, least_side=241).shape == (480, 640, 3)
+    assert read_image(data, least_side=240).shape == (240, 320, 3)
+    assert read_image(data, least_side=100).shape == (120, 160, 3)
+    assert read_image(saved(RGB, "PNG"), least_side=2).shape == PIXELS.shape
 
 
 @pytest.mark.parametrize("kind", formats())
@@ -287,16 +287,16 @@ def test_a_truncated_file_is_refused(kind):
     data = saved(RGB.resize((64, 64)), kind)
     for share in (0.2, 0.6, 0.9):
         with pytest.raises(UnreadableInput):
-            read_picture(data[: int(len(data) * share)])
+            read_image(data[: int(len(data) * share)])
 
 
 def test_other_files_are_refused_with_name_and_reason(tmp_path):
     cases = {
         "empty.jpg": (b"", "the file is empty"),
-        "text.jpg": (b"hello, this is not a picture", "not a picture"),
+        "text.jpg": (b"hello, this is not an image", "not an image"),
         "page.png": (
             b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
-            "not a picture",
+            "not an image",
         ),
     }
     for name, (content, reason) in cases.items():
@@ -340,16 +340,16 @@ WHOLE = [saved(RGB, kind) for kind in formats()] + [
     ),
     end=st.floats(0, 1),
 )
-def test_damaged_files_give_a_picture_or_the_one_error(whole, changes, end):
+def test_damaged_files_give_an_image_or_the_one_error(whole, changes, end):
     data = bytearray(whole)
     for place, value in changes:
         data[int(place * len(data))] = value
     try:
-        picture = read_picture(bytes(data[: int(end * len(data))]))
+        image = read_image(bytes(data[: int(end * len(data))]))
     except UnreadableInput:
         return
-    assert picture.dtype == np.uint8
-    assert picture.shape[2] == 3
+    assert image.dtype == np.uint8
+    assert image.shape[2] == 3
 
 
 def test_the_list_of_endings_is_what_pillow_can_read():
@@ -371,9 +371,9 @@ def test_the_list_of_endings_is_what_pillow_can_read():
 
 def test_the_reason_is_about_the_file_and_not_about_python():
     with pytest.raises(
-        UnreadableInput, match=r"not a readable picture \(the file is damaged\)\.$"
+        UnreadableInput, match=r"not a readable image \(the file is damaged\)\.$"
     ):
-        read_picture(b"\x89PNG\r\n\x1a\n")
+        read_image(b"\x89PNG\r\n\x1a\n")
 
 
 def chunk(kind, body):
@@ -385,7 +385,7 @@ def chunk(kind, body):
     )
 
 
-def test_any_exception_of_a_decoder_is_an_unreadable_picture(tmp_path, monkeypatch):
+def test_any_exception_of_a_decoder_is_an_unreadable_image(tmp_path, monkeypatch):
     header = struct.pack(">IIBBBBB", 1, 1, 8, 3, 0, 0, 0)
     small = (
         b"\x89PNG\r\n\x1a\n"
@@ -396,24 +396,24 @@ def test_any_exception_of_a_decoder_is_an_unreadable_picture(tmp_path, monkeypat
     assert len(small) <= 68, (
         "colour type 3, and no palette: Pillow raises AssertionError"
     )
-    with pytest.raises(UnreadableInput, match="not a readable picture"):
-        read_picture(small)
+    with pytest.raises(UnreadableInput, match="not a readable image"):
+        read_image(small)
 
     def fail(*args):
         raise ZeroDivisionError
 
     monkeypatch.setattr(image_module, "_rgb", fail)
-    with pytest.raises(UnreadableInput, match="not a readable picture"):
-        read_picture(saved(RGB, "PNG"))
+    with pytest.raises(UnreadableInput, match="not a readable image"):
+        read_image(saved(RGB, "PNG"))
 
 
 def test_heic_without_its_extra_names_the_command(monkeypatch):
     monkeypatch.setattr(image_module, "formats", lambda: ("JPEG", "PNG"))
     with pytest.raises(
         UnreadableInput,
-        match=r"HEIC pictures need an extra: pip install 'weight-imprinting\[heic\]'",
+        match=r"HEIC images need an extra: pip install 'weight-imprinting\[heic\]'",
     ):
-        read_picture(b"\0\0\0\x18ftypheic" + bytes(40))
+        read_image(b"\0\0\0\x18ftypheic" + bytes(40))
     assert ".heic" in ImageModality().suffixes()
 
 
@@ -424,4 +424,4 @@ def test_an_extremely_long_side_is_refused_before_decoding():
         with pytest.raises(
             UnreadableInput, match=r"262145.* pixels; the limit of a side is 262,144"
         ):
-            read_picture(file.getvalue())
+            read_image(file.getvalue())

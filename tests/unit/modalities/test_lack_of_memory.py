@@ -29,17 +29,17 @@ import json, resource, sys
 from pathlib import Path
 from imprint import Imprinter, datasets
 from imprint.core.errors import UnreadableInput
-from imprint.modalities.image import read_picture
+from imprint.modalities.image import read_image
 
 def address_space():
     return int(Path("/proc/self/status").read_text().split("VmSize:")[1].split()[0]) << 10
 
 folder = sys.argv[1]
 small = Path(folder, "small.png").read_bytes()
-read_picture(small)
+read_image(small)
 for path in Path(folder).glob("large.*"):  # every format is loaded before memory is short
     try:
-        read_picture(path.read_bytes()[:200])
+        read_image(path.read_bytes()[:200])
     except UnreadableInput:
         pass
 answers = {}
@@ -47,29 +47,29 @@ for path in sorted(Path(folder).glob("large.*")):
     raw = path.read_bytes()
     resource.setrlimit(resource.RLIMIT_AS, (address_space() + (100 << 20), -1))
     try:
-        read_picture(raw)
+        read_image(raw)
         answers[path.name] = "read"
     except Exception as e:
         answers[path.name] = [isinstance(e, MemoryError), str(e)]
     try:
-        read_picture(small[:-30])
+        read_image(small[:-30])
     except Exception as e:
         answers["damaged " + path.name] = isinstance(e, UnreadableInput)
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-    answers["again " + path.name] = read_picture(raw).shape
+    answers["again " + path.name] = read_image(raw).shape
 print(json.dumps(answers))
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
-def test_a_large_picture_in_little_memory_is_no_damage(tmp_path):
-    picture = Image.new("RGB", (8000, 7000), (200, 30, 90))
+def test_a_large_image_in_little_memory_is_no_damage(tmp_path):
+    image = Image.new("RGB", (8000, 7000), (200, 30, 90))
     formats = [
         name for name in image.formats() if name in ("PNG", "JPEG", "TIFF", "WEBP")
     ]
     for name in formats:
-        picture.save(tmp_path / f"large.{name.lower()}", name)
-    picture.resize((30, 30)).save(tmp_path / "small.png")
+        image.save(tmp_path / f"large.{name.lower()}", name)
+    image.resize((30, 30)).save(tmp_path / "small.png")
     words = [sys.executable, "-c", LIMITED, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answers = json.loads(done.stdout)
@@ -127,15 +127,15 @@ def test_readers_of_files_pass_a_lack_of_memory_on(tmp_path, monkeypatch):
         modality("sound").read(wav())
 
 
-def test_fit_skips_no_intact_picture(tmp_path, monkeypatch):
+def test_fit_skips_no_intact_image(tmp_path, monkeypatch):
     for label, side in (("cat", 20), ("dog", 30)):
         (tmp_path / label).mkdir()
         for i in range(3):
             (tmp_path / label / f"{i}.png").write_bytes(png(side + i))
     decode = image._rgb
 
-    def lacks_for_one(picture):
-        return lacking() if picture.size == (31, 31) else decode(picture)
+    def lacks_for_one(image):
+        return lacking() if image.size == (31, 31) else decode(image)
 
     monkeypatch.setattr(image, "_rgb", lacks_for_one)
     with pytest.raises(OutOfMemoryError, match=r"dog/1\.png"):
@@ -212,13 +212,13 @@ def test_the_limit_is_a_share_of_the_memory():
     assert memory <= max(usable_memory() / 8, image.MAX_PIXELS * image.BYTES_PER_PIXEL)
 
 
-def test_reading_a_picture_takes_its_pixels():
+def test_reading_an_image_takes_its_pixels():
     before = image.DECODING.used
     with image.DECODING.holding():
-        image.read_picture(png(50))
+        image.read_image(png(50))
         assert image.DECODING.used == before + 2500
     with pytest.raises(UnreadableInput):
-        image.read_picture(png(50)[:-40])
+        image.read_image(png(50)[:-40])
     assert image.DECODING.used == before
 
 
@@ -249,12 +249,12 @@ project.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as on Linux")
-def test_ten_large_pictures_at_once_need_the_memory_of_one(tmp_path):
+def test_ten_large_images_at_once_need_the_memory_of_one(tmp_path):
     Image.new("RGB", (8000, 8000)).save(tmp_path / "a.png")
     words = [sys.executable, "-c", MANY, tmp_path / "a.png", tmp_path / "project"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     peak, afterwards = map(int, done.stdout.split())
-    # one picture takes 256 MB in Pillow and 192 MB as an array
+    # one image takes 256 MB in Pillow and 192 MB as an array
     assert peak < 900
     assert afterwards < 300
 

@@ -157,7 +157,7 @@ def test_it_is_fitted_predicted_evaluated_and_checked_in_the_terminal(
     assert json.loads(capsys.readouterr().out)["accuracy"] == 1.0
     assert run(["check", str(swatches), "--json", "--page", str(page)]) == 0
     assert json.loads(capsys.readouterr().out)["unreadable"] == []
-    assert "data:image/" in page.read_text(), "its renderer gives the page a picture"
+    assert "data:image/" in page.read_text(), "its renderer gives the page an image"
     assert run(["list", "backbones", "--json"]) == 0
     assert "colours" in capsys.readouterr().out
 

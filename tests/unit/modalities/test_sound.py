@@ -133,7 +133,7 @@ def test_a_folder_of_sounds(tmp_path):
     assert split.inputs[0].rate == 8000
     assert split.found == f"3 sounds of 2 classes ({tmp_path.name})"
     (tmp_path / "dog" / "a.png").write_bytes(b"")
-    with pytest.raises(FileError, match=r"has 3 sounds and 1 picture; keep one kind"):
+    with pytest.raises(FileError, match=r"has 3 sounds and 1 image; keep one kind"):
         load(tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_sounds_given_one_by_one(tmp_path):
     assert split.modality == "sound"
     np.testing.assert_allclose(split.inputs[1].samples, WAVE, atol=1e-4)
     (tmp_path / "a.png").touch()
-    with pytest.raises(FileError, match="pictures and sounds cannot be read together"):
+    with pytest.raises(FileError, match="images and sounds cannot be read together"):
         load_files([one, tmp_path / "a.png"])
 
 

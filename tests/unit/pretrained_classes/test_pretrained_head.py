@@ -121,7 +121,7 @@ def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
     assert model.predict(Embedded(Q, [""] * len(Q), ())).tolist() == expected.tolist()
 
 
-def test_the_margin_is_a_low_quantile_of_held_out_pictures():
+def test_the_margin_is_a_low_quantile_of_held_out_images():
     model = fitted("margin")
     folds = model.state.head.imprinted.folds
     gaps = []
@@ -148,7 +148,7 @@ def test_the_margin_is_a_low_quantile_of_held_out_pictures():
     )
 
 
-def test_the_margin_is_not_negative_for_pictures_that_look_like_pretrained_classes():
+def test_the_margin_is_not_negative_for_images_that_look_like_pretrained_classes():
     X = old_rows()[:24:2]
     alike = Embedded(X, [str(i) for i in range(len(X))], (), np.repeat(LABELS[:2], 6))
     head = Imprinter("tinynet", keep_head="margin").fit(alike).state.head
@@ -202,16 +202,16 @@ def test_it_is_exported_as_a_linear_layer(way, tmp_path):
     )
 
 
-def test_explanations_name_training_pictures_of_new_classes_only():
+def test_explanations_name_training_images_of_new_classes_only():
     model = fitted("margin")
     new = model.why(Embedded(asked().X[:1], ["q"], ()), 3)
-    assert (new[0].label, new[0].picture[-4:], model.measure) == (
+    assert (new[0].label, new[0].image[-4:], model.measure) == (
         "zzz",
         ".png",
         "similarity",
     )
     old = model.why(Embedded(asked().X[21:22], ["q"], ()), 1)
-    assert (old[0].label, old[0].picture) == (HEAD.names[0], None)
+    assert (old[0].label, old[0].image) == (HEAD.names[0], None)
 
 
 def test_equal_class_names_are_made_distinct():
@@ -272,7 +272,7 @@ def test_it_is_not_calibrated():
     model = fitted("margin")
     assert not model.calibrated
     for question in (lambda: model.known(asked()), lambda: model.expected_accuracy_):
-        with pytest.raises(NotFittedError, match="has no pictures of the network"):
+        with pytest.raises(NotFittedError, match="has no images of the network"):
             question()
 
 

@@ -95,8 +95,8 @@ def test_nothing_is_drawn_at_the_edge(methods, name):
         BytesIO(
             critical_difference(example(methods, name=name), "png", title="title " * 20)
         )
-    ) as picture:
-        pixels = np.asarray(picture.convert("L"))
+    ) as image:
+        pixels = np.asarray(image.convert("L"))
     edge = 20
     inner = pixels[edge:-edge, edge:-edge]
     assert (pixels < 255).sum() == (inner < 255).sum() > 0
@@ -172,10 +172,10 @@ def test_files_are_written_by_their_ending(tmp_path):
     svg = save_critical_difference(example(), tmp_path / "cd.svg")
     png = save_critical_difference(example(), str(tmp_path / "CD.PNG"))
     assert svg.read_bytes() == critical_difference(example(), "svg")
-    with Image.open(png) as picture:
-        assert picture.format == "PNG"
-        assert picture.width > picture.height > 200
-        assert (np.asarray(picture.convert("RGB")) == (0, 114, 178)).all(axis=2).any()
+    with Image.open(png) as image:
+        assert image.format == "PNG"
+        assert image.width > image.height > 200
+        assert (np.asarray(image.convert("RGB")) == (0, 114, 178)).all(axis=2).any()
 
 
 def test_bad_formats_and_places_are_refused(tmp_path):

@@ -31,8 +31,8 @@ PARTS = {
 METHOD = Method.of(**PARTS)
 
 
-def picture(seed, kind="png", shade=0, size=(20, 24)):
-    """A picture that is bright at the top (shade 0) or at the bottom (shade 1), with individual noise."""
+def image(seed, kind="png", shade=0, size=(20, 24)):
+    """An image that is bright at the top (shade 0) or at the bottom (shade 1), with individual noise."""
     rng = np.random.default_rng(seed)
     pixels = rng.integers(0, 60, (*size, 3), dtype=np.uint8)
     half = slice(0, size[0] // 2) if shade == 0 else slice(size[0] // 2, None)
@@ -74,7 +74,7 @@ class Client:
         return self.json(
             "POST",
             f"/api/items?label={label}&name={seed}.png",
-            picture(seed, shade=shade, **more),
+            image(seed, shade=shade, **more),
         )
 
     def change(self, **entry):

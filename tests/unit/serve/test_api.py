@@ -15,7 +15,7 @@ from imprint import Imprinter
 from imprint.serve import api
 from imprint.serve.export import exported_model
 
-from .conftest import PARTS, Client, picture
+from .conftest import PARTS, Client, image
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def labelled(client) -> Client:
     return client
 
 
-def test_a_picture_is_learnt_before_the_next_query(client):
-    assert client.json("POST", "/api/predict", picture(0))[0] == 409
+def test_an_image_is_learnt_before_the_next_query(client):
+    assert client.json("POST", "/api/predict", image(0))[0] == 409
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
     status, (reply,) = client.json(
-        "POST", "/api/predict?name=new.png&top=2", picture(3, shade=1)
+        "POST", "/api/predict?name=new.png&top=2", image(3, shade=1)
     )
     assert status == 200
     assert (reply["path"], reply["label"]) == ("new.png", "bottom")
@@ -42,7 +42,7 @@ def test_a_picture_is_learnt_before_the_next_query(client):
 
 
 def test_the_decisive_proxies_are_named_with_their_weights(labelled):
-    (reply,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    (reply,) = labelled.json("POST", "/api/predict?why", image(999, shade=1))[1]
     assert reply["measure"] == "weight"
     best = reply["why"][0]
     assert best["label"] == "bottom"
@@ -98,11 +98,11 @@ def test_every_item_is_evaluated_by_a_model_that_was_fitted_without_it(
     assert labelled.json("GET", "/api/judge")[1]["accuracy"] == 1
 
 
-def test_an_out_of_distribution_picture_is_none_of_these(labelled, project):
+def test_an_out_of_distribution_image_is_none_of_these(labelled, project):
     for i in range(30):
         labelled.add("top", 200 + i, 0)
     project.evaluated().result()
-    (reply,) = labelled.json("POST", "/api/predict", picture(1, shade=0))[1]
+    (reply,) = labelled.json("POST", "/api/predict", image(1, shade=0))[1]
     assert reply["label"] == "top"
     noise = np.random.default_rng(5).integers(0, 255, (20, 24, 3), dtype=np.uint8)
     out = io.BytesIO()
@@ -117,12 +117,12 @@ def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
 
     labelled.change(do="rename", label="top", to="upper half")
     project.evaluated().result()
-    for name in ("model.imprint", "model.onnx", "pictures.zip"):
+    for name in ("model.imprint", "model.onnx", "images.zip"):
         status, headers, raw = labelled.ask("GET", f"/api/take/{name}")
         assert status == 200
         assert headers["content-disposition"] == f'attachment; filename="{name}"'
         (tmp_path / name).write_bytes(raw)
-    with zipfile.ZipFile(tmp_path / "pictures.zip") as z:
+    with zipfile.ZipFile(tmp_path / "images.zip") as z:
         z.extractall(tmp_path / "photos")
     files = sorted((tmp_path / "photos").rglob("*.png"))
     assert len(files) == 24
@@ -139,7 +139,7 @@ def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
             for f in files
         ]
     )
-    by_graph = session.run(["probabilities"], {"pictures": pixels})[0]
+    by_graph = session.run(["probabilities"], {"images": pixels})[0]
     by_file = model.predict_proba(files)
     for file, graph, own in zip(files, by_graph, by_file):
         (reply,) = labelled.json("POST", "/api/predict?top=2", file.read_bytes())[1]
@@ -168,13 +168,13 @@ def test_a_model_is_imported_extended_and_removed_by_undo(labelled, project, tmp
     raw = labelled.ask("GET", "/api/take/model.imprint")[2]
     assert labelled.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
     assert labelled.labels() == {"bottom": 0, "top": 0}
-    (reply,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    (reply,) = labelled.json("POST", "/api/predict?why", image(999, shade=1))[1]
     assert reply["label"] == "bottom"
     assert reply["why"][0]["name"].startswith("bottom/")
     labelled.add("left", 7, 0, size=(24, 20))
     labelled.add("top", 300, 0)
     labelled.change(do="rename", label="bottom", to="low")
-    (reply,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
+    (reply,) = labelled.json("POST", "/api/predict", image(999, shade=1))[1]
     assert reply["label"] == "low"
     assert sorted(
         exported_model(project, project.evaluated().result()).classes_.tolist()
@@ -199,7 +199,7 @@ def test_a_hundred_predictions_at_once_are_all_answered(labelled):
         answers = list(
             pool.map(
                 lambda i: labelled.json(
-                    "POST", "/api/predict", picture(1000 + i, shade=i % 2)
+                    "POST", "/api/predict", image(1000 + i, shade=i % 2)
                 ),
                 range(100),
             )
@@ -258,9 +258,9 @@ def test_a_body_that_is_not_a_json_object_of_unicode_texts_is_refused(client, bo
 
 
 def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tmp_path):
-    pictures = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
+    images = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
     model = Imprinter("raw", cache=False).fit(
-        (pictures, ["../../x", "../../x", "bright", "bright"])
+        (images, ["../../x", "../../x", "bright", "bright"])
     )
     model.save(tmp_path / "m.imprint")
     status, reply = client.json(
@@ -273,11 +273,11 @@ def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tm
 def test_a_model_that_keeps_pre_trained_classes_is_refused_with_what_to_do(
     client, tmp_path
 ):
-    pictures = [
+    images = [
         np.full((32, 32, 3), shade, np.uint8) for shade in (0, 9, 18, 237, 246, 255)
     ]
     model = Imprinter("tinynet", keep_head=True, cache=False).fit(
-        (pictures, ["night"] * 3 + ["snow"] * 3)
+        (images, ["night"] * 3 + ["snow"] * 3)
     )
     model.save(tmp_path / "m.imprint")
     status, reply = client.json(
@@ -293,9 +293,9 @@ def test_the_state_names_the_changes_that_undo_and_redo_are_about(labelled):
 
     assert state()["redo"] is None
     newest = state()["undo"]
-    assert newest["text"] == "1 picture added to bottom"
+    assert newest["text"] == "1 image added to bottom"
     labelled.change(do="move", ids=[1, 3], label="bottom")
-    assert state()["undo"]["text"] == "2 pictures moved to bottom"
+    assert state()["undo"]["text"] == "2 images moved to bottom"
     assert labelled.change(do="undo", change=newest["change"])[0] == 200
     assert labelled.labels() == {"top": 10, "bottom": 13}
     assert state()["redo"] == newest

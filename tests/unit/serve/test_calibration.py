@@ -15,17 +15,17 @@ from imprint.core.errors import FileError
 from imprint.serve.evaluation import evaluate
 from imprint.serve.project import Project
 
-from .conftest import METHOD, PARTS, picture
+from .conftest import METHOD, PARTS, image
 
-NEW = [picture(1000 + i, shade=i % 2) for i in range(20)]
+NEW = [image(1000 + i, shade=i % 2) for i in range(20)]
 
 
 def fitted(calibrate=True, labels=("top", "bottom"), **parts):
-    pictures = [
-        np.array(Image.open(io.BytesIO(picture(i, shade=i % 2)))) for i in range(40)
+    images = [
+        np.array(Image.open(io.BytesIO(image(i, shade=i % 2)))) for i in range(40)
     ]
     model = Imprinter("raw", cache=False, calibrate=calibrate, **{**PARTS, **parts})
-    return model.fit((pictures, [labels[i % 2] for i in range(40)]))
+    return model.fit((images, [labels[i % 2] for i in range(40)]))
 
 
 def saved(model, path):
@@ -41,8 +41,8 @@ def answers(client, raws=NEW, query=""):
 
 def assert_same(client, model):
     """Assert that page and Python agree to 1e-6; rounding may change a p-value by one of the 40 rows."""
-    pictures = [np.array(Image.open(io.BytesIO(raw))) for raw in NEW]
-    P, known = model.predict_proba(pictures), model.known(pictures)
+    images = [np.array(Image.open(io.BytesIO(raw))) for raw in NEW]
+    P, known = model.predict_proba(images), model.known(images)
     for reply, p, value in zip(answers(client), P, known):
         shares = {one["label"]: one["probability"] for one in reply["top"]}
         assert np.allclose(
@@ -88,7 +88,7 @@ def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(
 ):
     """Quantile normalisation depends on earlier classes; `bottom` was imprinted second but sorts first."""
     top, bottom = (
-        [np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)]
+        [np.array(Image.open(io.BytesIO(image(i, shade=s)))) for i in range(20)]
         for s in (0, 1)
     )
     model = Imprinter(
@@ -110,7 +110,7 @@ def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(
 
 
 def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path):
-    """A model file holds no pictures, so its cross-validation has none to list on the page or in a report."""
+    """A model file holds no images, so its cross-validation has none to list on the page or in a report."""
     client.json(
         "POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint")
     )
@@ -130,7 +130,7 @@ def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path)
     assert client.json("GET", "/api/evaluation")[1]["listed"] is True
 
 
-def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
+def test_a_hundred_real_images_get_the_same_answer_in_python_terminal_and_api(
     client, tmp_path, capsys
 ):
     images = (load_digits().images * 15.9375).round().astype(np.uint8)
@@ -140,8 +140,8 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
     raw = saved(model, tmp_path / "a.imprint")
     assert client.json("POST", "/api/import?name=a.imprint", raw)[0] == 200
     (tmp_path / "new").mkdir()
-    for i, image in enumerate(images[300:400]):
-        Image.fromarray(image).save(tmp_path / "new" / f"{i:03}.png")
+    for i, one in enumerate(images[300:400]):
+        Image.fromarray(one).save(tmp_path / "new" / f"{i:03}.png")
     paths = sorted((tmp_path / "new").iterdir())
     P, known = model.predict_proba(paths), model.known(paths)
     assert (
@@ -184,7 +184,7 @@ def test_after_an_example_is_added_the_model_is_calibrated_on_all_rows(
         "the evaluation calibrates it in the background, which takes longer"
     )
     project.evaluated().result(60)
-    again = np.array(Image.open(io.BytesIO(picture(777))))
+    again = np.array(Image.open(io.BytesIO(image(777))))
     assert_same(client, model.add(([again], ["top"])))
     for entry in (
         {"do": "rename", "label": "top", "to": "upper"},
@@ -287,14 +287,14 @@ def test_exports_during_additions_succeed(client, project):
     assert statuses == [200] * 8
 
 
-def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_path):
+def test_a_model_with_images_of_any_name_is_explained(project, client, tmp_path):
     from imprint.core.files import container
 
     saved(fitted(), tmp_path / "a.imprint")
     document, arrays = container.read(tmp_path / "a.imprint")
-    document["pictures"] = [
+    document["images"] = [
         ["²" if i % 2 else str(i) for i, _ in enumerate(names)]
-        for names in document["pictures"]
+        for names in document["images"]
     ]
     container.write(tmp_path / "b.imprint", document, arrays)
     assert (
@@ -308,7 +308,7 @@ def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_pat
     assert status == 200
     assert {
         (one["id"], one["name"]) for one in reply["why"] if one["label"] != "third"
-    } <= {(None, name) for names in document["pictures"] for name in names}
+    } <= {(None, name) for names in document["images"] for name in names}
     assert client.ask("GET", "/api/export/model.imprint")[0] == 200
 
 
@@ -352,7 +352,7 @@ def test_few_examples_cannot_tell_what_is_unknown(client, project):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
     project.evaluated().result()
-    odd = picture(1, kind="jpeg", shade=0, size=(4, 90))
+    odd = image(1, kind="jpeg", shade=0, size=(4, 90))
     (answer,) = client.json("POST", "/api/predict", odd)[1]
     assert answer["known"] >= 1 / 17
     assert answer["missing_rows"] == 4

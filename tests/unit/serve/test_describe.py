@@ -13,11 +13,11 @@ from imprint.core.component import PARTS
 from imprint.serve.export import exported_model
 from imprint.serve.project import Project
 
-from .conftest import METHOD, picture
+from .conftest import METHOD, image
 
 
 class Pair(type(backbones.load("raw"))):
-    """A two-tower model without a network: pixels for pictures, a picture bright at top or bottom for names."""
+    """A two-tower model without a network: pixels for images, an image bright at top or bottom for names."""
 
     embeds_names = True
 
@@ -79,12 +79,10 @@ def test_texts_are_classified_by_names_alone_as_in_the_terminal(client, project)
 
 
 @pytest.mark.parametrize("project", ["pair"], indirect=True)
-def test_pictures_are_classified_by_names_of_a_pair_of_towers(
-    client, project, tmp_path
-):
+def test_images_are_classified_by_names_of_a_pair_of_towers(client, project, tmp_path):
     client.change(do="describe", label="upper", description="bright at the top")
     client.change(do="describe", label="lower", description="bright at the bottom")
-    (answer,) = client.json("POST", "/api/predict?why", picture(1, shade=1))[1]
+    (answer,) = client.json("POST", "/api/predict?why", image(1, shade=1))[1]
     assert answer["label"] == "lower"
     assert answer["why"][0]["name"] == "bright at the bottom"
     client.add("upper", 5, 0)
@@ -95,7 +93,7 @@ def test_pictures_are_classified_by_names_of_a_pair_of_towers(
         True,
     ]
     with zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
     ) as archive:
         names = archive.namelist()
         table = list(csv.DictReader(io.TextIOWrapper(archive.open("descriptions.csv"))))

@@ -2,15 +2,15 @@
 
 import logging
 
-from .conftest import picture
+from .conftest import image
 
 
-def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplog):
+def test_drift_is_reported_with_the_images_that_show_it(client, project, caplog):
     for i in range(30):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
     project.evaluated().result()  # a later calibration would reset the evidence
-    client.json("POST", "/api/predict", picture(500))
+    client.json("POST", "/api/predict", image(500))
     state = client.json("GET", "/api/drift")[1]
     assert (state["alarm"], state["unfamiliar"], state["inputs"]) == (None, [], 1)
     with caplog.at_level(logging.WARNING, "imprint.serve"):
@@ -18,7 +18,7 @@ def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplo
             client.json(
                 "POST",
                 f"/api/predict?name=odd-{i}.png",
-                picture(i, kind="jpeg", shade=0, size=(4, 90)),
+                image(i, kind="jpeg", shade=0, size=(4, 90)),
             )
             if client.json("GET", "/api/drift")[1]["alarm"]:
                 break
@@ -41,7 +41,7 @@ def test_the_evidence_starts_again_with_a_new_calibration(client, project):
     def classified():
         project.evaluated().result()
         for i in range(3):
-            client.json("POST", "/api/predict", picture(500 + i))
+            client.json("POST", "/api/predict", image(500 + i))
         return client.json("GET", "/api/drift")[1]["inputs"]
 
     for i in range(8):
@@ -63,10 +63,10 @@ def test_only_distinct_inputs_that_were_submitted_are_evidence(client, project):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
     project.evaluated().result()
-    odd = picture(1, kind="jpeg", shade=0, size=(4, 90))
+    odd = image(1, kind="jpeg", shade=0, size=(4, 90))
     assert [counted("/api/predict?name=odd.png", odd) for _ in range(3)] == [1, 1, 1]
     assert counted("/api/predict?name=copy.png", odd) == 1
-    frames = [picture(500 + i, kind="jpeg", shade=0) for i in range(4)]
+    frames = [image(500 + i, kind="jpeg", shade=0) for i in range(4)]
     assert [counted("/api/predict?drift=0", frame) for frame in frames] == [1] * 4
     assert counted("/api/predict", frames[0]) == 2
     client.json("POST", "/api/drift")

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from .conftest import picture
+from .conftest import image
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def labelled(client):
 
 def hold(client, label, seed, shade):
     path = f"/api/items?label={label}&name={seed}.png&held_out=1"
-    return client.json("POST", path, picture(seed, shade=shade))[1]["id"]
+    return client.json("POST", path, image(seed, shade=shade))[1]["id"]
 
 
 def test_held_out_items_are_evaluated_and_never_fitted(labelled, project):
@@ -80,7 +80,7 @@ def test_a_class_with_held_out_items_only_is_not_in_the_model(labelled, project)
 def test_the_archive_has_train_and_test_as_fit_reads_them(labelled):
     hold(labelled, "top", 50, 0)
     with zipfile.ZipFile(
-        io.BytesIO(labelled.ask("GET", "/api/export/pictures.zip")[2])
+        io.BytesIO(labelled.ask("GET", "/api/export/images.zip")[2])
     ) as z:
         folders = [name.rsplit("/", 1)[0] for name in z.namelist()]
     assert {f: folders.count(f) for f in folders} == {

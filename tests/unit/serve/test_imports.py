@@ -11,7 +11,7 @@ from imprint.serve import projects
 from imprint.serve.project import Project
 from imprint.serve.projects import start_project
 
-from .conftest import picture
+from .conftest import image
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def photos(tmp_path):
         (tmp_path / "photos" / label).mkdir(parents=True)
         for i in range(6):
             (tmp_path / "photos" / label / f"{i}.png").write_bytes(
-                picture(100 * shade + i, shade=shade)
+                image(100 * shade + i, shade=shade)
             )
     return tmp_path / "photos"
 
@@ -58,7 +58,7 @@ def test_an_interrupted_import_is_resumed(photos, tmp_path, monkeypatch):
     assert begin(photos, tmp_path) == ({"bottom": 6, "very top": 6}, [])
 
 
-def test_pictures_below_test_are_held_out(photos, tmp_path):
+def test_images_below_test_are_held_out(photos, tmp_path):
     for part in ("train", "test"):
         for label in ("top", "bottom"):
             (photos / part / label).mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_pictures_below_test_are_held_out(photos, tmp_path):
     project.close()
 
 
-def test_an_import_that_ends_before_the_held_out_pictures_goes_on(
+def test_an_import_that_ends_before_the_held_out_images_goes_on(
     photos, tmp_path, monkeypatch
 ):
     for part in ("train", "test"):
@@ -90,7 +90,7 @@ def test_an_import_that_ends_before_the_held_out_pictures_goes_on(
     for label in ("top", "bottom"):
         shutil.rmtree(photos / label)
         for file in (photos / "test" / label).iterdir():
-            file.write_bytes(picture(int(file.stem) + 1000, shade=label == "bottom"))
+            file.write_bytes(image(int(file.stem) + 1000, shade=label == "bottom"))
     load = projects.load_folder
 
     def interrupted(root, split, **options):
@@ -118,7 +118,7 @@ def test_files_of_another_kind_are_reported(photos, tmp_path):
     labels, sentences = begin(photos, tmp_path)
     assert (labels, sentences) == (
         {"bottom": 6, "top": 6},
-        ["12 pictures of 2 classes (photos); ignored: 1 .txt."],
+        ["12 images of 2 classes (photos); ignored: 1 .txt."],
     )
 
 

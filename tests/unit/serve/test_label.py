@@ -2,16 +2,16 @@
 
 import pytest
 
-from .conftest import picture
+from .conftest import image
 
 
 @pytest.fixture
 def pool(client):
-    """Forty unlabelled pictures: the digests and which half is bright."""
+    """Forty unlabelled images: the digests and which half is bright."""
     shades = {}
     for i in range(40):
         status, answer = client.json(
-            "POST", f"/api/pool?name={i}.png", picture(i, shade=i % 2)
+            "POST", f"/api/pool?name={i}.png", image(i, shade=i % 2)
         )
         assert status == 201
         shades[answer["digest"]] = i
@@ -79,9 +79,9 @@ def test_the_model_labels_what_it_is_certain_of(client, pool):
 def test_a_pool_that_grows_and_one_that_is_used_up(client, pool):
     follow(client)
     for i in range(40, 60):
-        client.json("POST", "/api/pool", picture(i, shade=i % 2))
+        client.json("POST", "/api/pool", image(i, shade=i % 2))
     assert len(follow(client, 60)) == 60
-    assert client.json("POST", "/api/pool", b"no picture")[0] == 400
+    assert client.json("POST", "/api/pool", b"no image")[0] == 400
     for i in range(60):
         client.add("any", i, i % 2)
     assert follow(client) == []

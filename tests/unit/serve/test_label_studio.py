@@ -12,7 +12,7 @@ from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.serve.label_studio import LabelConfig, fetch
 from imprint.serve.store import digest_of
 
-from .conftest import Client, picture, serving
+from .conftest import Client, image, serving
 
 CONFIG = """<View><Image name="img" value="$photo"/>
 <Choices name="kind" toName="img"><Choice value="top"/><Choice value="bottom"/></Choices></View>"""
@@ -37,7 +37,7 @@ class Files(BaseHTTPRequestHandler):
         self.end_headers()
         if allowed:
             seed = int(number)
-            self.wfile.write(picture(seed, shade=seed % 2))
+            self.wfile.write(image(seed, shade=seed % 2))
 
     def log_message(self, *words):
         pass
@@ -45,7 +45,7 @@ class Files(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def studio(monkeypatch):
-    """The address of a server of pictures 0.png, 1.png, ...: even ones are bright at the top."""
+    """The address of a server of images 0.png, 1.png, ...: even ones are bright at the top."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -112,9 +112,7 @@ def test_the_protocol(backend, project):
     assert sorted(scores) == [place / 40 for place in range(20)]
     order = sorted(range(20), key=scores.__getitem__)
     assert {n % 2 for n in order[:2]} == {0, 1}  # the first two are of both classes
-    rows = np.stack(
-        [project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)]
-    )
+    rows = np.stack([project.rows[digest_of(image(n, shade=n % 2))] for n in range(20)])
     assert order == PreparedPool(rows).suggest(20, None).tolist()
 
     for n in order[:4]:
@@ -179,13 +177,13 @@ def test_only_the_token_opens_it(backend):
     assert (status, "labelling configuration" in refusal["error"]) == (400, True)
 
 
-def test_pictures_come_from_label_studio_alone(studio):
-    raw = picture(1)
+def test_images_come_from_label_studio_alone(studio):
+    raw = image(1)
     assert (
         fetch("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "")
         == raw
     )
-    assert fetch("/data/3.png", studio, "key") == picture(3, shade=1)
+    assert fetch("/data/3.png", studio, "key") == image(3, shade=1)
     for address, key, words in (
         ("/data/3.png", "wrong", "LABEL_STUDIO_API_KEY"),
         ("/moved/3.png", "key", "302"),

@@ -191,7 +191,7 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
         )
     with pytest.raises(
         ParameterError,
-        match=r"sounds holds sounds, and raw reads pictures; choose another backbone",
+        match=r"sounds holds sounds, and raw reads images; choose another backbone",
     ):
         start_project(tmp_path / "sounds", tmp_path / "project", "raw")
 

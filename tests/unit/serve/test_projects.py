@@ -15,7 +15,7 @@ from imprint.serve.export import archive
 from imprint.serve.project import Project
 from imprint.serve.store import ProjectStore
 
-from .conftest import METHOD, Client, picture, serving
+from .conftest import METHOD, Client, image, serving
 
 
 @pytest.fixture(autouse=True)
@@ -172,7 +172,7 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
 ):
     folder = tmp_path / "home" / "serve" / "project"
     old = Project(folder, "raw", backbones.load("raw"), METHOD)
-    old.add(picture(1), old.embed(picture(1), "1").result(), "top", "1.png").result()
+    old.add(image(1), old.embed(image(1), "1").result(), "top", "1.png").result()
     old.close()
     for backbone, recipe in (("raw", "qi2018"), (None, None)):
         project, _ = projects.start_project(None, backbone=backbone, recipe=recipe)
@@ -185,7 +185,7 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
         project.close()
     texts, _ = projects.start_project(None, backbone="minilm")
     assert texts.folder.name == "project-text", (
-        "texts and pictures do not share a project"
+        "texts and images do not share a project"
     )
     texts.close()
 

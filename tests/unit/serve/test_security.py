@@ -258,7 +258,7 @@ def test_large_requests_are_refused_before_they_are_read(client, monkeypatch):
         assert b" 413 " in announcing.recv(4000)
 
 
-def test_pictures_are_encoded_again_before_they_are_shown(client):
+def test_images_are_encoded_again_before_they_are_shown(client):
     about = PngImagePlugin.PngInfo()
     about.add_text("Comment", "<script>alert('hidden')</script>")
     out = io.BytesIO()

@@ -23,11 +23,11 @@ from imprint.serve.store import (
 )
 from imprint.serve.view import preview
 
-from .conftest import METHOD, picture
+from .conftest import METHOD, image
 
 FLIPS = 150
 ENTRIES = [{"do": "create", "label": f"class {i}"} for i in range(100)]
-PICTURES = {digest_of(raw): raw for raw in (picture(i) for i in range(3))}
+IMAGES = {digest_of(raw): raw for raw in (image(i) for i in range(3))}
 
 
 def flipped(path, seed):
@@ -56,7 +56,7 @@ def live(tmp_path):
     """A folder after a kill: the last changes are only in the log of the database."""
     (tmp_path / "live").mkdir()
     store = opened(tmp_path / "live")
-    store.commit(ENTRIES[:50], PICTURES)
+    store.commit(ENTRIES[:50], IMAGES)
     for entry in ENTRIES[50:]:
         store.commit([entry], {})
     shutil.copytree(tmp_path / "live", tmp_path / "killed")
@@ -78,7 +78,7 @@ def opened(folder):
 def entries_of(folder):
     store = opened(folder)
     try:
-        for digest, content in PICTURES.items():
+        for digest, content in IMAGES.items():
             with suppress(FileError):
                 assert store.file(digest) == content
         return store.entries()
@@ -216,18 +216,18 @@ def damage(project, digest):
         )
 
 
-def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_adding_it_again(
+def test_a_damaged_image_is_refused_left_out_of_the_archive_and_repaired_by_adding_it_again(
     client, project
 ):
     import zipfile
 
     for i in range(3):
         client.add("top", i)
-    damage(project, digest_of(picture(1)))
-    status, reply = client.json("GET", "/api/items/2/picture")
+    damage(project, digest_of(image(1)))
+    status, reply = client.json("GET", "/api/items/2/image")
     assert (status, "add it again to repair it" in reply["error"]) == (400, True)
     archive = zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
     )
     assert [name.startswith("top/") for name in archive.namelist()] == [
         True,
@@ -236,21 +236,21 @@ def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_ad
     ]
     assert b"top/1-" in archive.read("damaged.txt")
     assert client.add("top", 1)[0] == 200
-    assert client.ask("GET", "/api/items/2/picture")[0] == 200
+    assert client.ask("GET", "/api/items/2/image")[0] == 200
     archive = zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
     )
     assert len(archive.namelist()) == 3
 
 
-def test_a_project_starts_without_a_picture_that_is_damaged_and_not_embedded(
+def test_a_project_starts_without_an_image_that_is_damaged_and_not_embedded(
     project, tmp_path
 ):
     for i in range(3):
         project.add(
-            picture(i), project.embed(picture(i), "a").result(), "top", f"{i}.png"
+            image(i), project.embed(image(i), "a").result(), "top", f"{i}.png"
         ).result()
-    damage(project, digest_of(picture(1)))
+    damage(project, digest_of(image(1)))
     project.close()
     for path in project.folder.glob(f"{CACHE}*"):
         path.unlink()
@@ -261,7 +261,7 @@ def test_a_project_starts_without_a_picture_that_is_damaged_and_not_embedded(
 
 def test_refused_labels_leave_nothing_behind(client, project):
     for i in range(20):
-        assert client.json("POST", "/api/items?label=a%3Ab", picture(i))[0] == 400
+        assert client.json("POST", "/api/items?label=a%3Ab", image(i))[0] == 400
     assert project.store._database.execute("SELECT count(*) FROM files") == [(0,)]
 
 
@@ -271,7 +271,7 @@ def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(
     (tmp_path / "journal").write_bytes(b"")
     with pytest.raises(
         FileError,
-        match=r"earlier version: save pictures\.zip on its page with that version",
+        match=r"earlier version: save images\.zip on its page with that version",
     ):
         Project(tmp_path, "raw", backbones.load("raw"), METHOD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lock"]
@@ -303,7 +303,7 @@ def test_sounds_and_texts_are_shown_as_such_and_encoded_again():
         "text/plain; charset=utf-8",
         b"hello",
     )
-    assert preview(modality("image"), picture(1), 10)[0] == "image/jpeg"
+    assert preview(modality("image"), image(1), 10)[0] == "image/jpeg"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_sounds_and_texts_are_shown_as_such_and_encoded_again():
         ("odd.jpg", "png", ".jpg"),
     ],
 )
-def test_exported_pictures_have_a_suffix_by_which_a_folder_is_read(
+def test_exported_images_have_a_suffix_by_which_a_folder_is_read(
     client, tmp_path, name, kind, suffix
 ):
     import zipfile
@@ -327,10 +327,10 @@ def test_exported_pictures_have_a_suffix_by_which_a_folder_is_read(
         status, _ = client.json(
             "POST",
             f"/api/items?label={label}&name={name}",
-            picture(5, kind, shade=shade),
+            image(5, kind, shade=shade),
         )
         assert status == 201
-    raw = client.ask("GET", "/api/export/pictures.zip")[2]
+    raw = client.ask("GET", "/api/export/images.zip")[2]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "out")
@@ -338,15 +338,15 @@ def test_exported_pictures_have_a_suffix_by_which_a_folder_is_read(
     assert len(datasets.load(tmp_path / "out")) == 2
 
 
-def test_pictures_that_an_earlier_version_stored_without_a_suffix(client, project):
+def test_images_that_an_earlier_version_stored_without_a_suffix(client, project):
     import zipfile
 
-    raw = picture(3)
+    raw = image(3)
     row = project.embed(raw, "x").result()
     project.rows.keep(digest_of(raw), row)
-    entry = {"do": "add", "label": "top", "name": "picture", "digest": digest_of(raw)}
+    entry = {"do": "add", "label": "top", "name": "image", "digest": digest_of(raw)}
     project.change(entry, raw).result()
-    exported = client.ask("GET", "/api/export/pictures.zip")[2]
+    exported = client.ask("GET", "/api/export/images.zip")[2]
     with zipfile.ZipFile(io.BytesIO(exported)) as archive:
         assert [name.endswith(".png") for name in archive.namelist()] == [True]
 

@@ -32,8 +32,8 @@ def model():
         for name, lit in SETS.items()
         for i in range(12)
     ]
-    pictures, labels = zip(*rows)
-    return Imprinter("raw", cache=False).fit((list(pictures), list(labels)))
+    images, labels = zip(*rows)
+    return Imprinter("raw", cache=False).fit((list(images), list(labels)))
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_rows_without_labels_are_a_class_of_their_own(client, project, tmp_path)
         for lit, labels in sets.items()
         for i in range(12)
     ]
-    pictures, labels = zip(*rows)
-    model = Imprinter("raw", cache=False).fit((list(pictures), list(labels)))
+    images, labels = zip(*rows)
+    model = Imprinter("raw", cache=False).fit((list(images), list(labels)))
     model.save(tmp_path / "m.imprint")
     status, reply = client.json(
         "POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes()
@@ -159,8 +159,8 @@ def test_labels_that_the_page_would_misread_are_refused(client, label, tmp_path)
         for lit, labels in (((1, 0), [label]), ((0, 1), ["c"]))
         for i in range(5)
     ]
-    pictures, labels = zip(*rows)
-    Imprinter("raw", cache=False).fit((list(pictures), list(labels))).save(
+    images, labels = zip(*rows)
+    Imprinter("raw", cache=False).fit((list(images), list(labels))).save(
         tmp_path / "m.imprint"
     )
     status, reply = client.json(

@@ -13,7 +13,7 @@ from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.workers import SupervisedThread, TaskFailedError
 from imprint.serve import api, requests
 
-from .conftest import Client, picture, serving
+from .conftest import Client, image, serving
 
 THREADS = ("commit", "embed", "evaluate")
 
@@ -60,7 +60,7 @@ def request_of(client, name):
     return client.ask(
         "POST",
         "/api/items?label=top&name=new.png",
-        picture(int(time.monotonic() * 1e6) % 10**9),
+        image(int(time.monotonic() * 1e6) % 10**9),
     )
 
 
@@ -192,9 +192,9 @@ def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
 
     monkeypatch.setattr(project.backbone, "embed", picky)
     bright = _bright()
-    futures = [project.embed(picture(i), f"{i}.png") for i in range(30)]
+    futures = [project.embed(image(i), f"{i}.png") for i in range(30)]
     bad = project.embed(bright, "bright.png")
-    futures += [project.embed(picture(i), f"{i}.png") for i in range(30, 60)]
+    futures += [project.embed(image(i), f"{i}.png") for i in range(30, 60)]
     assert all(np.isfinite(future.result(30)).all() for future in futures)
     assert isinstance(bad.exception(30), TaskFailedError)
     status, reply = client.json("POST", "/api/items?label=top", bright)
@@ -219,7 +219,7 @@ def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch
         "embed",
         lambda X: np.full((len(X), project.backbone.width), np.nan, "f4"),
     )
-    status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    status, reply = client.json("POST", "/api/items?label=top&name=a.png", image(1))
     name = project.backbone.record.name
     assert (status, reply["error"]) == (
         400,
@@ -228,7 +228,7 @@ def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch
     monkeypatch.setattr(
         project.backbone, "embed", lambda X: np.zeros((len(X), 3), np.float32)
     )
-    status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    status, reply = client.json("POST", "/api/items?label=top&name=a.png", image(1))
     assert status == 400
     assert reply["error"].startswith(
         f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, "
@@ -298,7 +298,7 @@ def test_an_evaluation_that_fails_is_reported_on_the_page_and_tried_again(
         ready.json("GET", "/api/evaluation")[1]["error"]
         == "The evaluate thread failed: 'cat'."
     )
-    assert ready.json("POST", "/api/predict", picture(5))[0] == 200
+    assert ready.json("POST", "/api/predict", image(5))[0] == 200
 
 
 def test_requests_have_a_deadline(ready, project, monkeypatch):
@@ -309,14 +309,14 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
         "embed",
         lambda original: lambda tasks: (go.wait(20), original(tasks))[1],
     )
-    status, reply = ready.json("POST", "/api/predict", picture(991))
+    status, reply = ready.json("POST", "/api/predict", image(991))
     assert (status, reply["error"]) == (
         503,
         "There was no answer within 0.5 seconds; try again.",
     )
     go.set()
     monkeypatch.undo()
-    assert ready.json("POST", "/api/predict", picture(991))[0] == 200
+    assert ready.json("POST", "/api/predict", image(991))[0] == 200
 
 
 def test_the_number_of_requests_with_an_input_is_limited(project, monkeypatch):
@@ -358,7 +358,7 @@ def test_requests_that_timed_out_leave_their_threads_to_others(
         for first in range(0, 2 * requests.THREADS, 32):
             with ThreadPoolExecutor(32) as pool:
                 replies = pool.map(
-                    lambda i: ready.json("POST", "/api/predict", picture(1000 + i)),
+                    lambda i: ready.json("POST", "/api/predict", image(1000 + i)),
                     range(first, first + 32),
                 )
             assert {status for status, _ in replies} == {503}

@@ -15,7 +15,7 @@ from imprint.serve.export import exported_model
 from imprint.serve.labelled import clean_label
 from imprint.serve.projects import start_project
 
-from .conftest import picture
+from .conftest import image
 
 CENTRES = {"animal/cat": (4, 4), "animal/dog": (4, 10), "vehicle/car": (16, 18)}
 
@@ -69,7 +69,7 @@ def test_predictions_of_a_tree(tree):
 def test_flat_classes_have_no_node(client):
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
-    assert "node" not in client.json("POST", "/api/predict", picture(3))[1][0]
+    assert "node" not in client.json("POST", "/api/predict", image(3))[1][0]
 
 
 def test_the_evaluation_has_levels(tree):
@@ -101,7 +101,7 @@ def test_no_class_is_above_or_below_another(tree):
 
 
 def test_export_and_import_keep_the_tree(tree, project, tmp_path):
-    raw = tree.ask("GET", "/api/export/pictures.zip")[2]
+    raw = tree.ask("GET", "/api/export/images.zip")[2]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         archive.extractall(tmp_path / "photos")
     again, sentences = start_project(tmp_path / "photos", tmp_path / "again", "raw")
@@ -157,13 +157,12 @@ def test_a_refused_name_says_what_to_do(bad):
 
 
 def test_parameters_that_are_not_utf8_are_refused(client):
-    status, refusal = client.json("POST", "/api/items?label=%ff&name=a.png", picture(1))
+    status, refusal = client.json("POST", "/api/items?label=%ff&name=a.png", image(1))
     assert (status, refusal["error"]) == (
         400,
         "The parameters of the address are not UTF-8; percent-encode names as UTF-8, such as label=caf%C3%A9.",
     )
     assert (
-        client.json("POST", "/api/items?label=caf%C3%A9&name=a.png", picture(1))[0]
-        == 201
+        client.json("POST", "/api/items?label=caf%C3%A9&name=a.png", image(1))[0] == 201
     )
     assert list(client.labels()) == ["café"]

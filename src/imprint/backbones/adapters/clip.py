@@ -24,7 +24,7 @@ def load(
     """Open the model, its tokeniser and its preprocessing; transformers fetches them
     into its own cache.
 
-    It has no blocks, `last` or not: pictures and class names share the last layer only.
+    It has no blocks, `last` or not: images and class names share the last layer only.
     """
     spec = f"clip:{source}"
     package = import_extra("transformers", "clip", spec)
@@ -36,13 +36,13 @@ def load(
         model, "get_text_features"
     ):
         raise ParameterError(
-            f"{spec} is a {type(model).__name__}, without a tower for pictures and one"
+            f"{spec} is a {type(model).__name__}, without a tower for images and one"
             " for texts."
         )
     length = model.config.text_config.max_position_embeddings
 
-    def embed_pictures(pictures: Any) -> Any:
-        return _pooled(model.get_image_features(pixel_values=pictures))
+    def embed_images(images: Any) -> Any:
+        return _pooled(model.get_image_features(pixel_values=images))
 
     def embed_texts(texts: list[str]) -> Any:
         """Texts are padded to the longest length, as SigLIP was trained; to CLIP it
@@ -66,7 +66,7 @@ def load(
     )
     identity = f"{state_digest(model)}\n{sorted(tokenizer.get_vocab().items())!r}"
     return TorchBackbone(
-        record, model, identity, VERSION, device, threads, embed_pictures, embed_texts
+        record, model, identity, VERSION, device, threads, embed_images, embed_texts
     )
 
 

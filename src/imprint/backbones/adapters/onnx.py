@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.backbones.backbone import PictureBackbone, thread_count
+from imprint.backbones.backbone import ImageBackbone, thread_count
 from imprint.backbones.onnx_blocks import Shape, add_blocks
 from imprint.backbones.onnx_graph import Additions, tensor_names
 from imprint.backbones.preprocess import Preprocess
@@ -23,7 +23,7 @@ PASS_VALUES = 2**20
 NO_FOLDER = f"{os.devnull}/external-data"
 
 
-class OnnxBackbone(PictureBackbone):
+class OnnxBackbone(ImageBackbone):
     """A network with one input, whose first axis is the batch.
 
     Its embedding is one output, or its blocks.
@@ -96,7 +96,7 @@ def with_blocks(record: Record, model: bytes) -> tuple[bytes, str | None]:
 
 
 def tensor_shapes(record: Record, model: bytes) -> dict[str, Shape]:
-    """The shapes of the tensors that blocks read, measured with a blank picture."""
+    """The shapes of the tensors that blocks read, measured with a blank image."""
     tensors = list(dict.fromkeys(block.tensor for block in record.blocks))
     tapped = with_outputs(record.name, model, tensors)
     runtime = session(record.name, tapped, "cpu", 1, optimise=False)

@@ -24,7 +24,7 @@ def load(
     """Create the model and its tokeniser; open_clip fetches the weights into Hugging
     Face's cache.
 
-    It has no blocks, `last` or not: pictures and class names share the last layer only.
+    It has no blocks, `last` or not: images and class names share the last layer only.
     """
     spec = f"open_clip:{source}"
     package = import_extra("open_clip", "clip", spec)

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 from imprint.backbones.backbone import (
-    PictureBackbone,
+    ImageBackbone,
     check_cpu,
     import_extra,
     thread_count,
@@ -61,8 +61,8 @@ class Interpreter:
         )
 
 
-class TfliteBackbone(PictureBackbone):
-    """A network of pictures."""
+class TfliteBackbone(ImageBackbone):
+    """A network of images."""
 
     def __init__(self, record: Record, device: str, threads: int | None):
         self._interpreter = Interpreter(record, device, threads)

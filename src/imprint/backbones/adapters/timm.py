@@ -1,4 +1,4 @@
-"""Any picture model of timm, by its name there."""
+"""Any image model of timm, by its name there."""
 
 from typing import Any
 

@@ -93,8 +93,7 @@ def describe(name: str) -> Record:
         source=weights.url,
         sha256=digits and digits[1],
         licence=(
-            "BSD-3-Clause (torchvision); the pre-training pictures have ImageNet's"
-            " terms"
+            "BSD-3-Clause (torchvision); the pre-training images have ImageNet's terms"
         ),
         pretraining="ImageNet-1K (ILSVRC 2012), torchvision IMAGENET1K_V1",
         top1=weights.meta["_metrics"]["ImageNet-1K"]["acc@1"],

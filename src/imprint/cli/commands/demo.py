@@ -23,7 +23,7 @@ def command(
         Path("out"), "--out", "-o", metavar="FOLDER", help="The folder of the page."
     ),
     seeds: int = Option(
-        5, min=2, help="Number of random draws of the training pictures."
+        5, min=2, help="Number of random draws of the training images."
     ),
     cache: bool = options.CACHE,
     json: bool = options.JSON,
@@ -59,7 +59,7 @@ def command(
         return terminal.emit(facts)
     terminal.write(
         f"Accuracy in % on all ten digits, the even, the odd, and 0 to 2; {SHOTS}"
-        f" pictures per class, mean of {findings.seeds} draws.\n\n"
+        f" images per class, mean of {findings.seeds} draws.\n\n"
     )
     columns = ["recipe", "rank", *TASKS]
     percentages = {
@@ -73,7 +73,7 @@ def command(
     terminal.write("\n".join(["", *verdict(findings), "", *_sentences(findings), ""]))
     terminal.note(f"The page with the figures: {page.absolute()}")
     terminal.note(
-        "Next: imprint fit FOLDER -o model.imprint, with one sub-folder of pictures per"
+        "Next: imprint fit FOLDER -o model.imprint, with one sub-folder of images per"
         " class"
     )
 
@@ -89,7 +89,7 @@ def _sentences(findings: Findings) -> list[str]:
     return [
         (
             f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class"
-            f" (all pictures): {accuracies} %."
+            f" (all images): {accuracies} %."
         ),
         (
             f"Fitted on 0 to 8: expected accuracy {percent(knowledge.expected)},"

@@ -1,4 +1,4 @@
-"""Fit a model to pictures, texts, sounds or embeddings.
+"""Fit a model to images, texts, sounds or embeddings.
 
 A folder has one sub-folder per class, whose name is the label, or a tree of them; a
 table has a column `label`. If the data have a `train` and a `test` part, the model is

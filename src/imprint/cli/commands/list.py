@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from imprint.backbones.record import Record
 
 MEASURED_NOTE = (
-    "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5"
+    "per_second: images of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5"
     " seconds; all cores."
 )
 

@@ -1,4 +1,4 @@
-"""Classify pictures, texts, sounds or embeddings.
+"""Classify images, texts, sounds or embeddings.
 
 If some inputs cannot be read, they are named, the others are classified, and the exit
 code is 1.
@@ -44,9 +44,9 @@ def command(
     arguments: list[str] = Argument(
         metavar="INPUT",
         help=(
-            "Files, folders or a .zip of pictures or sounds; texts, or a table of"
+            "Files, folders or a .zip of images or sounds; texts, or a table of"
             " texts; a table of embeddings; or - for standard input: one text or path"
-            " per line, or a picture. A name that exists or has a known suffix is a"
+            " per line, or an image. A name that exists or has a known suffix is a"
             " file."
         ),
     ),
@@ -117,7 +117,7 @@ def command(
         )
     if sort_into is not None and (head.tags or kind.typed or not kind.needs_backbone):
         raise ParameterError(
-            "--sort-into: only files, such as pictures, with one label each are sorted;"
+            "--sort-into: only files, such as images, with one label each are sorted;"
             " use --csv."
         )
     if sort_into is not None and unknown and NONE_OF_THESE in head.labels:
@@ -143,7 +143,7 @@ def command(
         for i, answer in enumerate(answers):
             reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), MAX_REASONS)
             answer["why"] = [
-                {"label": r.label, model.measure: r.value, "picture": r.picture}
+                {"label": r.label, model.measure: r.value, "image": r.image}
                 for r in reasons
             ]
     if json:
@@ -228,7 +228,7 @@ def _show(
                     caption,
                     terminal.brief(r["label"]),
                     value,
-                    r["picture"] or "(not stored)",
+                    r["image"] or "(not stored)",
                 ]
             )
     columns = [

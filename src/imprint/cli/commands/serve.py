@@ -23,7 +23,7 @@ def command(
         metavar="MODEL",
         help=(
             "A model that `imprint fit` wrote, or a folder with one sub-folder of"
-            " pictures per class."
+            " images per class."
         ),
         callback=files.check_model,
     ),

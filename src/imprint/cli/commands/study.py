@@ -326,9 +326,9 @@ def _show_report(report: CollectionReport, json: bool) -> None:
         files = [str(file) for file in report.files]
         return terminal.emit({"files": files, "claims": report.claims})
     _show_parts(report.parts)
-    page, text, *pictures = report.files
+    page, text, *images = report.files
     terminal.note(
-        f"Written: {page}, {text} and {terminal.count(len(pictures), 'picture')}."
+        f"Written: {page}, {text} and {terminal.count(len(images), 'image')}."
     )
 
 

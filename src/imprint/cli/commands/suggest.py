@@ -37,7 +37,7 @@ def command(
         metavar="[FILE] POOL",
         help=(
             "A model that `imprint fit` wrote, and the unlabelled inputs: a folder of"
-            " pictures or sounds, a table of texts or embeddings, .npz or .npy. Without"
+            " images or sounds, a table of texts or embeddings, .npz or .npy. Without"
             " a model, the suggestions are for the first labels."
         ),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 from imprint.core.errors import FileError
 
 # Every file may unpack to this many bytes: less than a Python process with NumPy, and
-# the pixels of the largest picture.
+# the pixels of the largest image.
 MIN_UNPACKED_BYTES = 1 << 26
 # Larger ones may unpack to this many times their size. Text and tables are compressed
 # to a twentieth at best, sparse embeddings to a fiftieth; Deflate can reach 1:1,032.

@@ -335,8 +335,8 @@ def _closest_inputs(
     for i, label in predicted.items():
         row = Embedded(rows.X[i : i + 1], ["row"], ())
         for reason in model.why(row, MAX_PROXIES):
-            if reason.label == label and reason.picture is not None:
-                keys[i] = (reason.label, reason.picture)
+            if reason.label == label and reason.image is not None:
+                keys[i] = (reason.label, reason.image)
                 break
     contents: dict[ExemplarKey, dict[str, str]] = {}
     if training.kind == rows.kind:

@@ -1,4 +1,4 @@
-"""One HTML file from data, scripts and style; pictures on it are small and limited in
+"""One HTML file from data, scripts and style; images on it are small and limited in
 number.
 """
 
@@ -86,7 +86,7 @@ def with_contents(
     inputs: Callable[[int], Any],
     kind: Modality,
 ) -> Items:
-    """The items of a page, by the index of an input; the first ones with the picture or
+    """The items of a page, by the index of an input; the first ones with the image or
     text of the input.
     """
     for i in list(items)[:MAX_CONTENTS]:
@@ -96,7 +96,7 @@ def with_contents(
 
 
 def content(item: Any, kind: Modality) -> dict[str, str]:
-    """An input as a page shows it: a text, or a small picture as a data URI; nothing
+    """An input as a page shows it: a text, or a small image as a data URI; nothing
     for sounds and embeddings.
     """
     from PIL import Image
@@ -116,7 +116,7 @@ def content(item: Any, kind: Modality) -> dict[str, str]:
     out = io.BytesIO()
     image.save(out, format, quality=JPEG_QUALITY)
     encoded = b64encode(out.getvalue()).decode()
-    return {"picture": f"data:image/{format};base64,{encoded}"}
+    return {"image": f"data:image/{format};base64,{encoded}"}
 
 
 def shortened(path: str) -> str:

@@ -11,7 +11,7 @@ import { Uploads } from "./uploads.js";
 import { holdToFilm } from "./film.js";
 import { view } from "./viewer.js";
 
-const FEW = 24; // classes up to which every column shows more of its pictures
+const FEW = 24; // classes up to which every column shows more of its images
 const shown = new Map(); // label -> {element, mark}
 const expanded = new Set();
 const selected = new Set(); // numbers of items, while several are selected
@@ -160,7 +160,7 @@ function hello() {
       step("1", "Name a class", "What should be distinguished: mugs and cups, good parts and bad ones."),
       step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files or folders, one per class, paste, or use the camera."),
       step("3", "Try it", `With a new ${noun()}. If the answer is wrong, one click corrects it.`)),
-    store.sample ? h("button", { type: "button", id: "try-sample", onclick: (event) => { event.currentTarget.disabled = true; dispatchEvent(new Event("imprint:sample")); } }, `Try with sample ${shape() === "picture" ? "images" : things}`) : null,
+    store.sample ? h("button", { type: "button", id: "try-sample", onclick: (event) => { event.currentTarget.disabled = true; dispatchEvent(new Event("imprint:sample")); } }, `Try with sample ${shape() === "image" ? "images" : things}`) : null,
     h("p", { class: "muted" }, "Nothing leaves this machine, and everything can be undone."));
 }
 
@@ -175,7 +175,7 @@ function column({ label, items, opened }, index) {
       h("h3", {}, h("button", { type: "button", class: "name", title: "Rename", data: { part: "name" }, onclick: (event) => rename(event.currentTarget, label) }, label)),
       h("span", { class: "count" }, opened && !items.length ? "from the model" : (items.length - heldOut).toLocaleString("en"), heldOut ? ` + ${heldOut.toLocaleString("en")} held out` : ""),
       menu(label, items)),
-    h("ul", { class: shape() === "picture" ? "thumbs" : "texts", onkeydown: roam },
+    h("ul", { class: shape() === "image" ? "thumbs" : "texts", onkeydown: roam },
       newest.slice(0, limit).map((item, i) => h("li", {}, tileOf(item, label, newest, i))),
       items.length > limit || expanded.has(label)
         ? h("li", {}, h("button", { type: "button", class: "more", data: { part: "more" }, onclick: () => { toggle(label); } }, expanded.has(label) ? "Show fewer" : `+ ${(items.length - limit).toLocaleString("en")}`))
@@ -183,7 +183,7 @@ function column({ label, items, opened }, index) {
     items.length ? null : h("p", { class: "empty muted" }, opened ? `From the imported model; add ${noun()}s to it here.` : text ? "Write or paste texts below." : `Drop ${noun()}s here or paste them.`),
     text ? writer(label) : h("footer", {},
       picker(`Add ${noun()}s`, { accept: store.suffixes.join(","), data: { part: "add" }, "aria-label": `Add ${noun()}s to ${label}` }, (files) => addFiles(files, label)),
-      shape() === "picture" && h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
+      shape() === "image" && h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
       h("div", { class: "film-place" })));
 }
 

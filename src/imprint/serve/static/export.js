@@ -20,13 +20,13 @@ export function showExport() {
     h("div", { class: "cards" },
       offer("Model", "model.imprint", "For the command line and Python, with its calibration.", some),
       offer("ONNX", "model.onnx", graph, some),
-      offer(store.typed ? "Texts" : "Examples", "pictures.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
+      offer(store.typed ? "Texts" : "Examples", "images.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
       offer("Report", "evaluation.html", "Accuracy, confusion matrix, reliability diagram and a map, in one file.", report(), why())),
     h("div", { class: "panel" }, h("h3", {}, "Import"),
-      h("p", { class: "muted" }, `A model file replaces the classes here and keeps its calibration. ${store.typed ? "A saved pictures.zip or a table" : "A saved pictures.zip or a folder per class"} adds to them. Everything can be undone.`),
+      h("p", { class: "muted" }, `A model file replaces the classes here and keeps its calibration. ${store.typed ? "A saved images.zip or a table" : "A saved images.zip or a folder per class"} adds to them. Everything can be undone.`),
       h("div", { class: "row" },
         picker("Import a model", { accept: ".imprint", multiple: false, id: "open-model" }, ([file]) => importFile(file)),
-        picker(store.typed ? "Import a pictures.zip or a table" : "Import a pictures.zip", { accept: store.typed ? ".zip,.csv" : ".zip", multiple: false, id: "open-archive" }, ([file]) => importFile(file)),
+        picker(store.typed ? "Import an images.zip or a table" : "Import an images.zip", { accept: store.typed ? ".zip,.csv" : ".zip", multiple: false, id: "open-archive" }, ([file]) => importFile(file)),
         store.typed ? null : picker("Add a folder per class", { webkitdirectory: true }, (files) => openFolder(chosen(files))),
         h("button", { type: "button", class: "danger", disabled: !some, onclick: () => changeWithUndo({ do: "clear" }, "All classes are deleted.") }, "Start over"))),
     h("div", { class: "panel" }, h("h3", {}, "Use it from code"), code.map(snippet)));
@@ -38,7 +38,7 @@ function snippet({ title, file, code }) {
   return h("div", { class: "snippet" }, h("h4", {}, title), h("p", { class: "muted" }, file), h("pre", { tabindex: "0", "aria-label": title, role: "group" }, h("code", {}, code)), copy);
 }
 
-/** Whether there are predictions of examples that a report can show; those of an imported model come without their pictures. */
+/** Whether there are predictions of examples that a report can show; those of an imported model come without their images. */
 const report = () => Boolean(store.evaluation?.held_out || store.evaluation?.listed);
 
 /** Why there is no report. */

@@ -3,7 +3,7 @@
 import { h, note, speak } from "./dom.js";
 import { frame, release, watch } from "./camera.js";
 
-const PAUSE = 180; // milliseconds between two pictures
+const PAUSE = 180; // milliseconds between two images
 
 /** Every `.hold` button below `container` films into the class of its column while it is held. */
 export function holdToFilm(container, addFiles) {

@@ -1,4 +1,4 @@
-/** One item of a class as a button: a picture, or its text or name. */
+/** One item of a class as a button: an image, or its text or name. */
 
 import { h } from "./dom.js";
 import * as server from "./server.js";
@@ -13,7 +13,7 @@ export function tile(id, ids, attributes = {}) {
 
 /** The button of an item that is known. */
 export function drawn(item, label, attributes) {
-  if (shape() !== "picture" || item.written) return h("button", { type: "button", class: item.heldOut ? "text held-out" : "text", ...attributes }, item.name);
+  if (shape() !== "image" || item.written) return h("button", { type: "button", class: item.heldOut ? "text held-out" : "text", ...attributes }, item.name);
   const image = h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}${item.heldOut ? ", held out" : ""}`, loading: "lazy", decoding: "async", draggable: "false", onerror: () => image.replaceWith(item.name) });
   return h("button", { type: "button", class: item.heldOut ? "thumb held-out" : "thumb", ...attributes }, image);
 }

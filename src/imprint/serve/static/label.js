@@ -97,7 +97,7 @@ export function evaluatedLabels() {
 function toolbar() {
   const show = h("input", { type: "checkbox", id: "label-before", onchange: () => { before = show.checked; draw(); } });
   return h("div", { class: "bar dropzone" },
-    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled pictures", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (chosenFiles) => poolFiles(chosen(chosenFiles))),
+    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled images", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (chosenFiles) => poolFiles(chosen(chosenFiles))),
     h("label", { class: "row" }, show, "Show the prediction before the answer"),
     h("span", { id: "pool-count", class: "muted", "aria-live": "off" }));
 }
@@ -151,7 +151,7 @@ function last() {
 
 async function paint(canvas, file, side) {
   const bitmap = await createImageBitmap(file).catch(() => null);
-  if (!bitmap) { canvas.replaceWith(h("p", {}, file.name)); return; } // a sound, or a picture that only the server can read
+  if (!bitmap) { canvas.replaceWith(h("p", {}, file.name)); return; } // a sound, or an image that only the server can read
   const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
   canvas.height = Math.max(1, Math.round(bitmap.height * scale));

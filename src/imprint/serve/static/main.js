@@ -73,11 +73,11 @@ async function receive(transfer, target) {
   const imports = received.filter((one) => isImport(one.file.name));
   if (imports.length) { for (const { file } of imports) await importFile(file); return; }
   const heldOut = Boolean(target.closest?.("#evaluate"));
-  const pictures = received.filter((one) => isReadable(one.file.name, store.suffixes));
-  if (!pictures.length) note(`No ${noun()} among ${count(received.length, "file")}.`, "error");
-  else if (card) addFiles(pictures.map((one) => one.file), card.dataset.label);
-  else if (heldOut || target.closest?.("#examples") || pictures.some((one) => one.path.includes("/"))) addFolders(pictures, heldOut);
-  else tryOne(pictures[0].file, pictures[0].file.name);
+  const images = received.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!images.length) note(`No ${noun()} among ${count(received.length, "file")}.`, "error");
+  else if (card) addFiles(images.map((one) => one.file), card.dataset.label);
+  else if (heldOut || target.closest?.("#examples") || images.some((one) => one.path.includes("/"))) addFolders(images, heldOut);
+  else tryOne(images[0].file, images[0].file.name);
 }
 
 function drops() {

@@ -3,7 +3,7 @@
 import { at, h, note } from "./dom.js";
 import * as server from "./server.js";
 
-const KINDS = { image: "Pictures", text: "Texts", sound: "Sounds" };
+const KINDS = { image: "Images", text: "Texts", sound: "Sounds" };
 
 /** Open the list of projects. */
 export async function showProjects() {

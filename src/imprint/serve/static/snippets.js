@@ -35,18 +35,18 @@ const classes = ${JSON.stringify(labels)};
 const session = await ort.InferenceSession.create("model.onnx");
 
 /** Classify an <img>, a <canvas> or an ImageBitmap. */
-export async function classify(picture) {
+export async function classify(image) {
   const canvas = new OffscreenCanvas(${width}, ${height});
   const context = canvas.getContext("2d");
   context.imageSmoothingQuality = "high";
-  const [w, h] = [picture.naturalWidth ?? picture.width, picture.naturalHeight ?? picture.height];
+  const [w, h] = [image.naturalWidth ?? image.width, image.naturalHeight ?? image.height];
 ${crop ? `  const side = Math.floor(${crop} * Math.min(w, h)); // a square in the middle
-  context.drawImage(picture, (w - side) / 2, (h - side) / 2, side, side, 0, 0, ${width}, ${height});` : `  context.drawImage(picture, 0, 0, w, h, 0, 0, ${width}, ${height});`}
+  context.drawImage(image, (w - side) / 2, (h - side) / 2, side, side, 0, 0, ${width}, ${height});` : `  context.drawImage(image, 0, 0, w, h, 0, 0, ${width}, ${height});`}
   const { data } = context.getImageData(0, 0, ${width}, ${height});
 ${colour === "rgb" ? `  const pixels = data.filter((_, i) => i % 4 < 3); // without opacity
   const input = new ort.Tensor("uint8", new Uint8Array(pixels), [1, ${height}, ${width}, 3]);` : `  const pixels = Uint8Array.from({ length: data.length / 4 }, (_, i) => 0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]);
   const input = new ort.Tensor("uint8", pixels, [1, ${height}, ${width}, 1]);`}
-  const { probabilities, known } = await session.run({ pictures: input });
+  const { probabilities, known } = await session.run({ images: input });
   const best = probabilities.data.indexOf(Math.max(...probabilities.data));
   const familiar = !known || known.data[0] >= 0.05; // the p-value of a calibrated model
   return { label: familiar ? classes[best] : null, probability: probabilities.data[best] };

@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
 
-export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], sample: false, backbone: "", undo: null, redo: null, classes: [], evaluation: null, drift: null };
+export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "image", typed: false, describes: false, suffixes: [], sample: false, backbone: "", undo: null, redo: null, classes: [], evaluation: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
@@ -12,8 +12,8 @@ export const listen = (listener) => listeners.push(listener);
 export const noun = () => store.noun;
 export const total = () => store.classes.reduce((sum, one) => sum + one.items.length, 0);
 
-/** How items are shown: as a "text", a "sound" or a "picture". */
-export const shape = () => (store.typed ? "text" : store.suffixes.includes(".wav") ? "sound" : "picture");
+/** How items are shown: as a "text", a "sound" or a "image". */
+export const shape = () => (store.typed ? "text" : store.suffixes.includes(".wav") ? "sound" : "image");
 
 /** Where an item is: {item, label}, or null. */
 export function find(id) {

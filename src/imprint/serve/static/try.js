@@ -1,4 +1,4 @@
-/** Try it: one picture, text or sound, or the camera; the answer, and the examples behind it. */
+/** Try it: one image, text or sound, or the camera; the answer, and the examples behind it. */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { answered, contribution, CONTRIBUTION, familiarity, percent, P_VALUE } from "./words.js";
@@ -34,7 +34,7 @@ function fileInput() {
     h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, `Drop or paste a ${noun()}`)),
     h("div", { class: "row" },
       picker(`Choose a ${noun()}`, { accept: store.suffixes.join(","), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
-      shape() === "picture" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera"),
+      shape() === "image" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera"),
       h("div", { class: "row", id: "cameras", role: "group", "aria-label": "Choice of camera" })));
 }
 
@@ -48,7 +48,7 @@ function textInput() {
   return h("div", {}, area);
 }
 
-/** Ask about one picture or text. */
+/** Ask about one image or text. */
 export async function tryOne(content, name) {
   dispatchEvent(new CustomEvent("imprint:show", { detail: "try" }));
   tried = { content, name, answer: null, submitted: typeof content !== "string" };
@@ -112,7 +112,7 @@ function reasons(answer) {
   if (!answer.why?.length) return h("div");
   const ids = answer.why.map((one) => one.id).filter((id) => id !== null);
   return h("div", { class: "why" }, h("h3", {}, `The ${noun()}s that contributed most`),
-    h("ul", { class: shape() === "picture" ? "thumbs" : "texts" }, answer.why.map((one) => {
+    h("ul", { class: shape() === "image" ? "thumbs" : "texts" }, answer.why.map((one) => {
       const caption = h("span", { class: `weight ${one.value < 0 ? "against" : ""}`, title: one.label }, contribution(one.value, answer.measure), h("span", { class: one.label === answer.top[0].label ? "unseen" : "whose" }, ` ${one.label}`));
       return h("li", {}, (one.id === null ? null : tile(one.id, ids)) ?? h("span", { class: "elsewhere" }, one.name ?? "a proxy"), caption);
     })),

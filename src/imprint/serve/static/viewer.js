@@ -17,7 +17,7 @@ export function view(id, ids) {
 
 function content(item, label) {
   if (shape() === "text" || item.written) return h("blockquote", {}, item.name);
-  const source = server.shown(item, "picture");
+  const source = server.shown(item, "image");
   return shape() === "sound" ? h("audio", { src: source, controls: true }) : h("img", { src: source, alt: `${item.name}, ${label}` });
 }
 

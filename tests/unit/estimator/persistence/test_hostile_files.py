@@ -278,7 +278,7 @@ def test_files_with_a_valid_checksum_and_random_changes(block, tmp_path):
 
 
 @cache
-def pictures():
+def images():
     """The document and arrays of a model that stores exemplars for its proxies."""
     model = Imprinter("embeddings", generator="kmeans(k=2)").fit(
         (X, np.array(["ant", "bee", "cow"])[np.arange(15) % 3])
@@ -292,14 +292,14 @@ def test_files_with_a_valid_checksum_and_random_exemplars(tmp_path):
     path, loaded = tmp_path / "m", 0
     for seed in range(300):
         draw = np.random.default_rng(seed)
-        document, arrays = pictures()
+        document, arrays = images()
         if draw.random() < 0.5:
             document = {
                 **document,
-                "pictures": change_document(document["pictures"], draw),
+                "images": change_document(document["images"], draw),
             }
         else:
-            exemplars = {k: v for k, v in arrays.items() if k.startswith("pictures")}
+            exemplars = {k: v for k, v in arrays.items() if k.startswith("images")}
             arrays = {
                 **{k: v for k, v in arrays.items() if k not in exemplars},
                 **change_arrays(exemplars, draw),

@@ -46,7 +46,7 @@ CHANGES = {
     "temperature": with_array("temperature"),
     "fold5/classes": with_array("fold5/classes"),
     "state/rows": with_array("state/rows"),
-    "pictures.0.X": with_array("pictures.0.X"),
+    "images.0.X": with_array("images.0.X"),
     "state/more/shapes": without_values,
 }
 

@@ -1,4 +1,4 @@
-"""The structure of a page: scripts in order, and a limited number of pictures."""
+"""The structure of a page: scripts in order, and a limited number of images."""
 
 import re
 
@@ -19,7 +19,7 @@ from imprint.evaluation.page.document import (
 from imprint.modalities import modality
 
 
-def test_the_number_of_pictures_is_limited():
+def test_the_number_of_images_is_limited():
     items = with_contents(
         {i: {"name": str(i)} for i in range(500, 450, -1)},
         lambda i: f"text {i}",
@@ -43,18 +43,18 @@ def test_an_input_that_was_deleted_is_shown_by_its_facts():
     items = with_contents(
         {0: {"name": "a"}, 1: {"name": "b"}}, inputs, modality("image")
     )
-    assert ("picture" in items[0], items[1]) == (True, {"name": "b"})
+    assert ("image" in items[0], items[1]) == (True, {"name": "b"})
 
 
-def test_contents_are_short_texts_and_small_pictures():
+def test_contents_are_short_texts_and_small_images():
     assert (
         content("x" * 999, modality("text"))["text"]
         == "x" * (MAX_TEXT_LENGTH - 1) + "…"
     )
     assert content(np.zeros((20, 30, 3), np.uint8), modality("image"))[
-        "picture"
+        "image"
     ].startswith("data:image/png;base64,")
-    large = content(np.zeros((400, 600, 3), np.uint8), modality("image"))["picture"]
+    large = content(np.zeros((400, 600, 3), np.uint8), modality("image"))["image"]
     assert large.startswith("data:image/jpeg;base64,")
     assert len(large) < 5000
     assert content(np.zeros(9), modality("embedding")) == {}

@@ -31,7 +31,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>&amp;\x1b[31m\u202egnp.exe\udcff
 def rows(n=30, label=HOSTILE):
     rng = np.random.default_rng(0)
     y = np.array([label, "plain"])[np.arange(n) % 2]
-    pictures = rng.integers(0, 255, (n, 8, 8), dtype=np.uint8)
+    images = rng.integers(0, 255, (n, 8, 8), dtype=np.uint8)
     X = rng.normal(size=(n, 5)).astype(np.float32)
     X[-1] = X[0]
     skipped = (Skipped(n, f"bad {label}", f"not {label}"),)
@@ -40,7 +40,7 @@ def rows(n=30, label=HOSTILE):
         y,
         [f"{i}{label}" for i in range(n)],
         skipped,
-        pictures.__getitem__,
+        images.__getitem__,
         modality("image"),
     )
 

@@ -1,19 +1,19 @@
-// Pictures, texts or names of rows, with captions.
+// Images, texts or names of rows, with captions.
 
 import { element } from "./dom.js";
 import { percent } from "./numbers.js";
 
 const FIRST = 24;
 
-function picture(item, caption) {
-  const image = element("img", { src: item.picture, alt: item.name, loading: "lazy", class: item.picture.startsWith("data:image/png") ? "tiny" : "" });
+function image(item, caption) {
+  const image = element("img", { src: item.image, alt: item.name, loading: "lazy", class: item.image.startsWith("data:image/png") ? "tiny" : "" });
   return element("div", {}, image, caption ? element("div", {}, caption) : null);
 }
 
 function body(item) {
   const other = item.because;
-  if (item.picture) {
-    return element("div", { class: "pictures" }, picture(item), other && other.picture ? picture(other, "closest training picture") : null);
+  if (item.image) {
+    return element("div", { class: "images" }, image(item), other && other.image ? image(other, "closest training image") : null);
   }
   if (item.text === undefined) return null;
   const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `closest training text: ${other.text}`) : null;
@@ -22,7 +22,7 @@ function body(item) {
 
 function reason(item) {
   const other = item.because;
-  if (!other || other.picture || other.text !== undefined) return null;
+  if (!other || other.image || other.text !== undefined) return null;
   return element("span", { class: "name" }, `closest training input: ${other.name}`);
 }
 
@@ -38,7 +38,7 @@ export function answer(item) {
 }
 
 export function cards(items, words, first = FIRST) {
-  const pairs = items.some((item) => item.because && item.because.picture);
+  const pairs = items.some((item) => item.because && item.because.image);
   const texts = items.some((item) => item.text !== undefined);
   const grid = element("div", { class: `cards ${texts ? "texts" : pairs ? "pairs-of" : ""}` });
   grid.append(...items.slice(0, first).map((item) => card(item, words(item))));

@@ -1,11 +1,11 @@
 """Bottlenecks of embedding photographs (decoding, preparing, the network), and the cost of other settings.
 
-    python benchmarks/picture_speed.py stages     # CPU time of each stage for one picture
-    python benchmarks/picture_speed.py batch      # pictures per forward pass
-    python benchmarks/picture_speed.py draft      # JPEGs decoded at reduced size: speed, and accuracy on CIFAR-10
+    python benchmarks/image_speed.py stages     # CPU time of each stage for one image
+    python benchmarks/image_speed.py batch      # images per forward pass
+    python benchmarks/image_speed.py draft      # JPEGs decoded at reduced size: speed, and accuracy on CIFAR-10
 
 All figures are CPU time of one thread. The variants alternate, so other load changes their ratios little.
-The pictures are from CIFAR-10 (`../shared/data/cifar10.npz`, or IMPRINT_SHARED), enlarged and saved as JPEG.
+The images are from CIFAR-10 (`../shared/data/cifar10.npz`, or IMPRINT_SHARED), enlarged and saved as JPEG.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from PIL import Image
 
 from imprint import ImprintClassifier, backbones
 from imprint.backbones.record import read_weights
-from imprint.modalities.image import read_picture
+from imprint.modalities.image import read_image
 
 SHARED = Path(
     os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[2] / "shared")
@@ -58,15 +58,15 @@ def stages(data):
     )
     times = {"decode": [], "prepare": [], "network": []}
     for _ in range(5):
-        seconds, pictures = cpu(list, map(read_picture, raw))
+        seconds, images = cpu(list, map(read_image, raw))
         times["decode"].append(seconds / 64)
-        seconds, prepared = cpu(list, map(network.prepare, pictures))
+        seconds, prepared = cpu(list, map(network.prepare, images))
         times["prepare"].append(seconds / 64)
         times["network"].append(cpu(network.embed, np.stack(prepared))[0] / 64)
     for name, values in times.items():
-        print(f"{name:8} {1000 * median(values):6.2f} ms a picture")
+        print(f"{name:8} {1000 * median(values):6.2f} ms an image")
     print(
-        f"all      {1 / sum(map(median, times.values())):6.1f} pictures a second of one core"
+        f"all      {1 / sum(map(median, times.values())):6.1f} images a second of one core"
     )
 
 
@@ -90,7 +90,7 @@ def batch(data):
                 cpu(list, (session.run(["feat"], {name: p}) for p in parts))[0] / 64
             )
     for size in sizes:
-        print(f"{size:3} at once {1000 * median(times[size]):6.2f} ms a picture")
+        print(f"{size:3} at once {1000 * median(times[size]):6.2f} ms an image")
 
 
 def draft(data):
@@ -100,15 +100,15 @@ def draft(data):
         parts = {None: [], LEAST: []}
         for raw in jpegs(data[f"{split}_images"], LARGE):
             for least in times:
-                seconds, picture = cpu(read_picture, raw, least)
+                seconds, image = cpu(read_image, raw, least)
                 times[least] += seconds
-                parts[least].append(network.prepare(picture))
-        for least, pictures in parts.items():
-            rows[split, least] = network.embed(np.stack(pictures))
+                parts[least].append(network.prepare(image))
+        for least, images in parts.items():
+            rows[split, least] = network.embed(np.stack(images))
     count = len(data["train_images"]) + len(data["test_images"])
     for least, seconds in times.items():
         print(
-            f"decode {LARGE[0]} x {LARGE[1]}, least side {least}: {1000 * seconds / count:.2f} ms a picture"
+            f"decode {LARGE[0]} x {LARGE[1]}, least side {least}: {1000 * seconds / count:.2f} ms an image"
         )
     for fitted in times:
         model = ImprintClassifier(random_state=0).fit(
@@ -126,7 +126,7 @@ def draft(data):
         for least in times
     )
     print(
-        f"cosine of the two embeddings of a picture: median {np.median((a * b).sum(1)):.4f}"
+        f"cosine of the two embeddings of an image: median {np.median((a * b).sum(1)):.4f}"
     )
 
 

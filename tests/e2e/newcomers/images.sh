@@ -1,5 +1,5 @@
 #!/bin/sh
-# Somebody with a folder of pictures: make a model, ask it, see why, teach it more, make it forget, take it elsewhere.
+# Somebody with a folder of images: make a model, ask it, see why, teach it more, make it forget, take it elsewhere.
 set -eu
 here=$(dirname "$0")
 python "$here/photos.py"

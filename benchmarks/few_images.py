@@ -1,8 +1,8 @@
-"""Write the first pictures of every class as a pack [default: 600 training and 300 test pictures per class].
+"""Write the first images of every class as a pack [default: 600 training and 300 test images per class].
 
-python benchmarks/few_pictures.py DATA few/mnist.npz [TRAIN TEST]
+python benchmarks/few_images.py DATA few/mnist.npz [TRAIN TEST]
 
-DATA is an argument of `imprint.datasets.load`: a pack, a folder or a name, with pictures of one size and two splits.
+DATA is an argument of `imprint.datasets.load`: a pack, a folder or a name, with images of one size and two splits.
 Classes are numbered in the sorted order of their labels.
 """
 
@@ -23,13 +23,11 @@ def first(data: str, split: str, count: int) -> dict[str, np.ndarray]:
     if any(len(class_rows) < count for class_rows in rows_by_class):
         smallest = min(map(len, rows_by_class))
         sys.exit(
-            f"{data}: the smallest class has {smallest} pictures for {split}, {count} are requested."
+            f"{data}: the smallest class has {smallest} images for {split}, {count} are requested."
         )
-    pictures = np.stack(
-        [rows.inputs[i] for i in np.concatenate(rows_by_class).tolist()]
-    )
+    images = np.stack([rows.inputs[i] for i in np.concatenate(rows_by_class).tolist()])
     labels = np.repeat(np.arange(len(rows_by_class), dtype=np.uint8), count)
-    return {f"{split}_images": pictures, f"{split}_labels": labels}
+    return {f"{split}_images": images, f"{split}_labels": labels}
 
 
 def main(data: str, to: Path, train: int = 600, test: int = 300) -> None:
@@ -38,7 +36,7 @@ def main(data: str, to: Path, train: int = 600, test: int = 300) -> None:
     with atomic_write(to) as f:
         np.savez_compressed(f, **arrays)
     print(
-        f"{to}: {len(arrays['train_labels']):,} + {len(arrays['test_labels']):,} pictures"
+        f"{to}: {len(arrays['train_labels']):,} + {len(arrays['test_labels']):,} images"
     )
 
 
