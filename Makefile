@@ -6,7 +6,7 @@ LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs bench lowest newest dist hostile node clean
+.PHONY: demo test check docs reproduction bench lowest newest dist hostile node clean
 
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
@@ -36,7 +36,13 @@ docs: $(LIGHT)
 	$(PIP) --editable '.[docs]'
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m sphinx -W --keep-going -q docs site
+	$(MAKE) reproduction
 	@echo Open site/index.html
+
+# The results of the paper, side by side with ours: a site of their own, next to the other.
+reproduction: $(LIGHT)
+	$(PIP) --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q reproduction/docs site/reproduction
 
 bench: $(STAMP)
 	$(PIP) --constraint tests/constraints.txt --editable '.[bench]'

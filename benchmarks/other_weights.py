@@ -3,7 +3,7 @@
     python benchmarks/other_weights.py PACKS RESULTS [--svg FILE]
 
 Runs the study on the packs of `resnet50_keras` in PACKS into the folder RESULTS, then prints the tables and findings of
-`docs/beyond/architecture.md` as Markdown. FILE is the figure for that page.
+`reproduction/docs/beyond/architecture.md` as Markdown. FILE is the figure for that page.
 """
 
 import argparse

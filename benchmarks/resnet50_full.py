@@ -3,7 +3,7 @@
     python benchmarks/resnet50_full.py --weights resnet50.npz --mnist mnist.npz --out resnet50_full.json
     python benchmarks/resnet50_full.py --weights resnet50.npz --mnist mnist.npz --out few.json --rows 600   # for a CPU
 
-    python benchmarks/resnet50_full.py --show docs/results/resnet50_full.json   # the table of a run
+    python benchmarks/resnet50_full.py --show reproduction/docs/results/resnet50_full.json   # the table of a run
 
 `resnet50.npz` is written by `benchmarks/resnet50.py`; `mnist.npz` holds `train_images`, `train_labels`, `test_images`
 and `test_labels`, all uint8. Images are enlarged exactly as Pillow's bilinear filter does it, to the last bit.

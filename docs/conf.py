@@ -6,6 +6,7 @@ from typing import Any
 
 from imprint.core import __version__
 
+HERE = Path(__file__).resolve().parent
 project, author, release = "imprint", "The imprint developers", __version__
 copyright = author
 extensions = ["myst_parser"]
@@ -15,10 +16,10 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "imprint"
-html_static_path = ["_static"]
+html_static_path = [str(HERE / "_static")]
 html_css_files = ["site.css"]
 exclude_patterns = ["examples"]
-html_favicon = "../src/imprint/serve/static/mark.svg"
+html_favicon = str(HERE.parent / "src" / "imprint" / "serve" / "static" / "mark.svg")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -47,9 +48,25 @@ ACCESSIBLE = {
 """Corrections of the HTML of Sphinx and Furo for keyboards and screen readers: patterns and replacements."""
 
 
+OTHER_SITE = ("reproduction/docs", "reproduction")
+"""The other site: the folder of its sources in the repository, and where it lies seen from this one."""
+
+
 def setup(app: Any) -> None:
-    """Finish the pages."""
+    """Link the two sites, and finish the pages."""
+    app.add_config_value("OTHER_SITE", OTHER_SITE, "env", tuple)
+    app.connect("source-read", _link_other_site)
     app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
+
+
+def _link_other_site(app: Any, page: str, source: list[str]) -> None:
+    """Pages link to sources of the other site, as the repository has them; readers go to its pages."""
+    sources, site = app.config.OTHER_SITE
+    up = "../" * page.count("/")
+    link = re.compile(
+        rf"\[([^\]]+)\]\((?:\.\./)+{sources}/([\w/-]+)\.md(#[\w-]+)?\)"
+    )
+    source[0] = link.sub(rf'<a href="{up}{site}/\2.html\3">\1</a>', source[0])
 
 
 def _finish_pages(site: Path) -> None:

@@ -126,7 +126,7 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
             "imprint study run paper/all --embeddings PACKS-full size --out RESULTS-full size"
             not in found
         )
-        assert "study report RESULTS-subset RESULTS-full-size --to docs" in found
+        assert "study report RESULTS-subset RESULTS-full-size --to reproduction/docs" in found
         assert (
             "subset: four backbones. 10 experiments (60 seconds of CPU time)." in found
         )
@@ -163,11 +163,14 @@ def test_a_complete_run_has_one_markdown_page_per_topic():
         "| [Some tables](results/some-tables.md) | Table 1 | 1 of 1 | 0 of 1 |"
         in pages["results.md"]
     )
+    overview = pages["results.md"]
+    assert overview.index("claims: ") < overview.index("## Runs")
+    assert overview.index("## Runs") < overview.index("four backbones. 10 experiments")
     assert "Means win." in pages["results/some-tables.md"]
     assert "Means win." not in pages["results/curves.md"]
     assert "](ranks.svg)" in pages["results/some-tables.md"]
     assert (
-        "Part of [the paper, side by side](../results.md)."
+        "Part of [reproduction of the paper](../results.md)."
         in pages["results/curves.md"]
     )
     assert list(markdown_pages([replace(run, complete=False)])) == ["results.md"]
@@ -181,7 +184,7 @@ def test_a_single_run_is_called_here():
         [run, replace(run, name="here, kernel", beside="kernel")]
     )
     assert (
-        "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs"
+        "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to reproduction/docs"
         in text
     )
     assert '<table class="claims">' in text

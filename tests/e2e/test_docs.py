@@ -34,6 +34,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "reproduction" / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w/.-]+\.(?:py|yaml))\n")

@@ -52,30 +52,37 @@ def test_every_public_name_has_an_example_that_runs():
             ), f"{module}.{name}"
 
 
-def test_the_site_builds_without_a_warning(tmp_path):
-    words = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-d",
-        tmp_path / "trees",
-    ]
-    done = subprocess.run(
-        [*words, ROOT / "docs", tmp_path / "site"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    for page in (ROOT / "docs").rglob("*.md"):
-        assert (
-            tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")
-        ).exists()
-    index = (tmp_path / "site" / "searchindex.js").read_text("utf-8")
+SITES = {"docs": "", "reproduction/docs": "reproduction"}
+"""The folders of both sites, and where they are built below the first one."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Both sites, as `make docs` builds them: any warning is an error."""
+    place = tmp_path_factory.mktemp("site")
+    for folder, below in SITES.items():
+        trees = place.parent / f"trees{below}"
+        words = ["-W", "--keep-going", "-q", "-d", trees, ROOT / folder, place / below]
+        done = subprocess.run(
+            [sys.executable, "-m", "sphinx", *words],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr
+    return place
+
+
+def test_the_sites_have_every_page(site):
+    for folder, below in SITES.items():
+        for page in (ROOT / folder).rglob("*.md"):
+            file = page.relative_to(ROOT / folder).with_suffix(".html")
+            assert (site / below / file).exists()
+
+
+def test_the_search_index_has_the_words_of_the_field(site):
+    index = (site / "searchindex.js").read_text("utf-8")
     stems = (
         "prototyp",
         "knn",
@@ -87,6 +94,26 @@ def test_the_site_builds_without_a_warning(tmp_path):
         "shot",
     )  # as Sphinx stems words
     assert [stem for stem in stems if f'"{stem}":' not in index] == []
+
+
+def test_no_link_of_the_sites_is_broken(site):
+    """Links within a page, between pages, and between the two sites."""
+    anchors = {
+        page: set(re.findall(r'\bid="([^"]+)"', page.read_text("utf-8")))
+        for page in site.rglob("*.html")
+    }
+    broken = []
+    for page in anchors:
+        links = set(re.findall(r'(?:href|src)="([^"]*)"', page.read_text("utf-8")))
+        for link in links:
+            path, _, anchor = link.partition("#")
+            if re.match(r"\w+:", path):
+                continue  # elsewhere
+            target = (page.parent / path.partition("?")[0]).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors[target]):
+                broken.append(f"{page.relative_to(site)}: {link}")
+    assert len(anchors) > 40
+    assert broken == []
 
 
 def tree_paths():

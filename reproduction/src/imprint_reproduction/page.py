@@ -196,7 +196,7 @@ def _opening(runs: Sequence[Run], shown: Sequence[Shown]) -> tuple[str, list[str
     title = (
         f"{artefacts} of the paper, side by side"
         if len(shown) == 1
-        else "The paper, side by side"
+        else "Reproduction of the paper"
     )
     paragraphs = [
         f"{artefacts} of {CITATION}, reproduced next to the published results."
@@ -223,7 +223,7 @@ def _opening(runs: Sequence[Run], shown: Sequence[Shown]) -> tuple[str, list[str
         )
     ]
     commands.append(
-        f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"
+        f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to reproduction/docs"
     )
     return title, paragraphs, "\n".join(commands)
 
@@ -306,10 +306,8 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
     else:
         overview = []
         for topic, group in topics.items():
-            file, topic_claims = (
-                f"results/{as_file(topic.lower())}.md",
-                Claims.of(group, runs),
-            )
+            file = f"results/{as_file(topic.lower())}.md"
+            topic_claims = Claims.of(group, runs)
             head = [f"# {topic}", "", f"Part of [{title.lower()}](../results.md).", ""]
             pages[file] = "\n".join(
                 [
@@ -333,18 +331,13 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
             *(f"claims that hold, {source}" for source in sources),
         )
         body = [claims.tally(), "", *TextTable(columns, tuple(overview), 2).markdown()]
-    lines = [
-        f"# {title}",
-        "",
-        *(line for paragraph in paragraphs for line in (paragraph, "")),
-    ]
-    lines += ["A command writes this page:", "", "```", commands, "```", ""]
-    return {
-        "results.md": "\n".join(
-            [*lines, *body, f"Computed with {_versions(runs)}.", ""]
-        ),
-        **pages,
-    }
+    what, *how = [[paragraph, ""] for paragraph in paragraphs]
+    made = [line for lines in how for line in lines]
+    made += ["A command writes this page:", "", "```", commands, "```", ""]
+    # An overview begins with what was found; a page with every artefact, with its runs.
+    order = [*body, "## Runs", "", *made] if pages else [*made, *body]
+    lines = [f"# {title}", "", *what, *order, f"Computed with {_versions(runs)}.", ""]
+    return {"results.md": "\n".join(lines), **pages}
 
 
 def _markdown_claims(claims: Claims, *introduction: str) -> list[str]:

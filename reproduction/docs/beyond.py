@@ -1,6 +1,6 @@
 """Write the tables and images of `beyond.md` and of the pages in `beyond/`.
 
-    python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
+    python reproduction/docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
 
 All three are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
 `<!-- end of NAME -->` is replaced; the words around it are written by hand.

@@ -1,0 +1,15 @@
+"""Sphinx for the site of the reproduction: the settings of the main site, next to which it stands.
+
+`make docs` builds both; `make reproduction` only this one.
+"""
+
+import runpy
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+main = runpy.run_path(str(HERE.parents[1] / "docs" / "conf.py"))
+globals().update({name: value for name, value in main.items() if name[0] != "_"})
+
+html_title = "imprint: reproduction"
+exclude_patterns = []
+OTHER_SITE = ("docs", "..")  # a folder of the repository, and where its site lies
