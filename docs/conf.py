@@ -63,9 +63,7 @@ def _link_other_site(app: Any, page: str, source: list[str]) -> None:
     """Pages link to sources of the other site, as the repository has them; readers go to its pages."""
     sources, site = app.config.OTHER_SITE
     up = "../" * page.count("/")
-    link = re.compile(
-        rf"\[([^\]]+)\]\((?:\.\./)+{sources}/([\w/-]+)\.md(#[\w-]+)?\)"
-    )
+    link = re.compile(rf"\[([^\]]+)\]\((?:\.\./)+{sources}/([\w/-]+)\.md(#[\w-]+)?\)")
     source[0] = link.sub(rf'<a href="{up}{site}/\2.html\3">\1</a>', source[0])
 
 

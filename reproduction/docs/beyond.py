@@ -2,8 +2,9 @@
 
     python reproduction/docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
 
-All three are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
-`<!-- end of NAME -->` is replaced; the words around it are written by hand.
+All three are folders of `imprint study run paper/... --beside kernel`. What stands
+between `<!-- NAME -->` and `<!-- end of NAME -->` is replaced; the words around it are
+written by hand.
 """
 
 import re
@@ -45,7 +46,7 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 
 
 def claims(runs: Sequence[Run], needed: str) -> str:
-    """The claims that the run of this name answers, beside the answers of the others."""
+    """The claims that the run of this name answers, next to the others' answers."""
     every = Claims.of(sections_by_artefact(runs), runs)
     tested = {
         claim: verdicts
@@ -117,7 +118,9 @@ def by_dataset(folder: Path) -> TextTable:
 
 
 def over_k(folder: Path) -> TextTable:
-    """k-means over the number of proxies on all classes of each data set, and the best of the other generators."""
+    """k-means over the number of proxies on all classes of each data set, and the best
+    of the other generators.
+    """
     artefact, lines = ARTEFACTS["generators_over_k"], []
     for aggregator in ("max", KERNEL):
         scores = artefact.scores(Results(folder, aggregator))
@@ -172,7 +175,7 @@ def gains(folders: dict[str, Path]) -> TextTable:
 
 
 def _gains(results: Results) -> dict[tuple[str, str], float]:
-    """Points gained by five k-means proxies over one on all classes, by backbone and data set."""
+    """Points that five k-means proxies gain over one, by backbone and data set."""
     few, found = [cosine(f"kmeans(k={k})") for k in (1, 5)], {}
     for role in ("benchmark", "combined"):
         with suppress(NotRunError):
@@ -202,7 +205,8 @@ def fits(runs: Sequence[Run]) -> TextTable:
 def cost(runs: Sequence[Run]) -> str:
     own = [run for run in runs if not run.beside]
     return " ".join(
-        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.cpu_seconds / 60:.1f} minutes of CPU time."
+        f"{run.name.capitalize()}: {run.experiments:,} experiments,"
+        f" {run.cpu_seconds / 60:.1f} minutes of CPU time."
         for run in own
     )
 

@@ -1,4 +1,4 @@
-"""Sphinx for the site of the reproduction: the settings of the main site, next to which it stands.
+"""Sphinx for the site of the reproduction, with the settings of the main site.
 
 `make docs` builds both; `make reproduction` only this one.
 """

@@ -126,7 +126,10 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
             "imprint study run paper/all --embeddings PACKS-full size --out RESULTS-full size"
             not in found
         )
-        assert "study report RESULTS-subset RESULTS-full-size --to reproduction/docs" in found
+        assert (
+            "study report RESULTS-subset RESULTS-full-size --to reproduction/docs"
+            in found
+        )
         assert (
             "subset: four backbones. 10 experiments (60 seconds of CPU time)." in found
         )

@@ -222,9 +222,8 @@ def _opening(runs: Sequence[Run], shown: Sequence[Shown]) -> tuple[str, list[str
             ["all"] if run.complete else [section.name for section in run.sections]
         )
     ]
-    commands.append(
-        f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to reproduction/docs"
-    )
+    results = " ".join(f"RESULTS{name}" for name in names)
+    commands.append(f"imprint study report {results} --to reproduction/docs")
     return title, paragraphs, "\n".join(commands)
 
 
