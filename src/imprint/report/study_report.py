@@ -19,6 +19,7 @@ from imprint.report.critical_difference import critical_difference
 from imprint.report.tables import Breakdown, BreakdownRow, MethodLine, Tables
 from imprint.report.text_table import TextTable, number
 from imprint.stats import Comparison
+from imprint.study.failures import examples
 
 # Methods in a text, in LaTeX, and in the table of a data set or backbone; CSV has all.
 # A matter of taste: so many fit on a screen.
@@ -226,13 +227,15 @@ def _facts(tables: Tables, metric: str) -> str:
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
-    """The units of work that failed, with their reasons; empty if none did."""
+    """The experiments that failed, with their reasons; empty if none did."""
     if not failures:
         return ""
     items = []
     for failure in failures:
         unit = escape(failure["unit"])
         experiments = count(failure["experiments"], "experiment")
+        if failure["failed"]:
+            experiments += f": {escape(examples(failure['failed']))}"
         items.append(f"<li>{unit} ({experiments}): {escape(failure['reason'])}</li>")
     return html.section("Failures", f"<ul>{''.join(items)}</ul>")
 

@@ -3,18 +3,22 @@ computed once.
 
 Decisions by `max` and `nearest` share one product of test rows and proxies.
 `kernel_decisions` has those by `kernel`. Decisions that cannot be shared are computed
-by a `Head` each.
+by a `Head` each, and so are those of a shared step that fails: an experiment fails
+alone.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import (
+    Callable,
+    Generator,
     Hashable,
     Iterable,
     Iterator,
     Sequence,
 )
-from typing import NamedTuple, TypeVar
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,10 +43,16 @@ from imprint.kernels.stacks import (
     stacked,
 )
 from imprint.normalisers.l2 import L2
+from imprint.study.failures import COMPONENT_ERRORS, reason_of
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
 from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
-from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec
+from imprint.study.sharing import (
+    KERNEL_ROUNDING,
+    ROUNDING,
+    ProxySpec,
+    min_proxies,
+)
 from imprint.study.work_graph import (
     CountedDecisions,
     Decision,
@@ -77,15 +87,22 @@ DISTANCES = {
     "euclidean to unit queries": lambda neighbours, Q: neighbours.euclidean(lengths(Q)),
 }
 Key = TypeVar("Key", bound=Hashable)
+TimedDecisions: TypeAlias = tuple[Array, CountedDecisions]
+"""Counted decisions, and the processor time of each."""
+
+
+class UnitResults(NamedTuple):
+    """The results of a unit, in the order of `unit.experiments`."""
+
+    columns: dict[str, Array]  # one row per experiment; zeros for those that failed
+    # the reasons of failed experiments, by their index in the unit
+    failures: dict[int, str]
 
 
 @one_thread()
 @without_collection()
-def evaluate(unit: Unit) -> dict[str, Array]:
-    """The columns of a unit, computed on one core.
-
-    They have one row per experiment, in the order of `unit.experiments`.
-    """
+def evaluate(unit: Unit) -> UnitResults:
+    """The results of a unit, computed on one core."""
     reset_peak()
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
@@ -98,7 +115,9 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     results = {
         name: np.zeros(len(graph.decisions), dtype) for name, dtype in COLUMNS.items()
     }
-    for seconds, counted in _decide(graph, proxies, np.asarray(data.X_test)):
+    failures: dict[int, str] = {}  # by decision
+    queries = np.asarray(data.X_test)
+    for seconds, counted in _decide(graph, proxies, queries, failures):
         scores = _scores(counted.counts, counted.decisions[0].split)
         scores["proxies"] = counted.proxies
         scores["seconds_evaluation"] = seconds
@@ -113,7 +132,12 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     results["seconds_generation"][:] = (proxies.seconds / experiments_of_spec)[spec]
     results["seconds_evaluation"] /= experiments
     results["peak_memory"][:] = peak_memory()
-    return {name: values[graph.decided_by] for name, values in results.items()}
+    columns = {name: values[graph.decided_by] for name, values in results.items()}
+    reasons = {}
+    for i, number in enumerate(graph.decided_by.tolist()):
+        if number in failures:
+            reasons[i] = failures[number]
+    return UnitResults(columns, reasons)
 
 
 def _scores(counts: Counts, split: TaskSplit) -> dict[str, Array | list[int] | int]:
@@ -139,20 +163,52 @@ def _decide(
     graph: WorkGraph,
     proxies: UnitProxies,
     queries: Array,
-) -> Iterator[tuple[Array, CountedDecisions]]:
-    """The decisions of a work graph, counted, with the processor time of each.
+    failures: dict[int, str],
+) -> Iterator[TimedDecisions]:
+    """The decisions of a work graph, counted; the reasons of the others are added to
+    `failures`, by number.
 
     Shareable decisions are computed together, the others by a `Head` for each.
     """
+    decisions = []
+    for decision in graph.decisions:
+        reason = proxies.failure_of(decision)
+        if reason is None:
+            decisions.append(decision)
+        else:
+            failures[decision.number] = reason
     kernel = KernelDecisions(proxies, queries)
-    ways = _by_computation(graph.decisions, kernel, queries)
-    for decision in ways.by_head:
-        yield from _timed(_decide_by_head(proxies, queries, decision), proxies)
-    for group in groups_in_memory(proxies, ways.by_kernel):
-        yield from _timed(kernel.decide(group), proxies)
-    for group in groups_in_memory(proxies, ways.by_votes):
-        votes = _decide_by_votes(graph.splits, proxies, queries, group)
-        yield from _timed(votes, proxies)
+    ways = _by_computation(decisions, proxies, kernel, queries)
+
+    def by_votes(group: list[Decision]) -> Iterator[CountedDecisions]:
+        return _decide_by_votes(graph.splits, proxies, queries, group)
+
+    alone = list(ways.by_head)
+    alone += yield from _decide_together(kernel.decide, proxies, ways.by_kernel)
+    alone += yield from _decide_together(by_votes, proxies, ways.by_votes)
+    for decision in alone:
+        try:
+            yield from _timed(_decide_by_head(proxies, queries, decision), proxies)
+        except COMPONENT_ERRORS as e:
+            failures[decision.number] = reason_of(e)
+
+
+def _decide_together(
+    decide: Callable[[list[Decision]], Iterable[CountedDecisions]],
+    proxies: UnitProxies,
+    decisions: Sequence[Decision],
+) -> Generator[TimedDecisions, None, list[Decision]]:
+    """Decisions in groups that share a step. Returns those of steps that failed."""
+    missing = {decision.number: decision for decision in decisions}
+    # A group that cannot be formed ends the loop, and its members are missing.
+    with suppress(*COMPONENT_ERRORS):
+        for group in groups_in_memory(proxies, decisions):
+            with suppress(*COMPONENT_ERRORS):
+                for seconds, counted in _timed(decide(group), proxies):
+                    for decision in counted.decisions:
+                        del missing[decision.number]
+                    yield seconds, counted
+    return list(missing.values())
 
 
 class Computations(NamedTuple):
@@ -165,6 +221,7 @@ class Computations(NamedTuple):
 
 def _by_computation(
     decisions: Iterable[Decision],
+    proxies: UnitProxies,
     kernel: KernelDecisions,
     queries: Array,
 ) -> Computations:
@@ -173,7 +230,8 @@ def _by_computation(
     # Otherwise, the squared lengths of test rows overflow or underflow.
     can_share = lengths(queries) is not None
     for decision in decisions:
-        if not (can_share and decision.is_shareable):
+        is_alone = not (can_share and decision.is_shareable)
+        if is_alone or _has_too_few(decision, proxies):
             ways.by_head.append(decision)
         elif type(decision.aggregator) is not Kernel:
             ways.by_votes.append(decision)
@@ -184,10 +242,20 @@ def _by_computation(
     return ways
 
 
+def _has_too_few(decision: Decision, proxies: UnitProxies) -> bool:
+    """Whether copies of rows gave fewer proxies than planned, which a `Head`
+    refuses.
+    """
+    needed = min_proxies(decision.aggregator)
+    # Each class has one proxy, which need not be counted.
+    is_certain = needed <= len(decision.split.classes)
+    return not is_certain and needed > proxies.count(decision)
+
+
 def _timed(
     step: Iterable[CountedDecisions],
     proxies: UnitProxies,
-) -> Iterator[tuple[Array, CountedDecisions]]:
+) -> Iterator[TimedDecisions]:
     """The decisions of a step, each with its part of the processor time.
 
     The parts are proportional to the numbers of proxies.

@@ -4,23 +4,24 @@ computed together.
 
 import hashlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import compress, product
 from typing import NamedTuple
 
 import numpy as np
 
-from imprint import tasks
 from imprint.core.arrays import Array, factorize
 from imprint.core.errors import ParameterError
 from imprint.study import sharing
 from imprint.study.grid import Methods
+from imprint.study.possible import possible_experiments
 from imprint.study.study import Data, Source, Study
 from imprint.study.work_graph import build
 
 # part of every key; to be changed if the same text means another computation
 KEY_VERSION = "2"
+KEY_BYTES = 16
 # Of a study, by default: a grid that was meant to be smaller is noticed before its plan
 # fills the memory. A matter of taste.
 MAX_EXPERIMENTS = 2_000_000
@@ -52,13 +53,27 @@ class Unit:
     # (n, 3) for each experiment, the indices of its task, method and seed in the lists
     # above
     experiments: Array
-    keys: bytes  # the content keys of the experiments, 16 bytes each
+    keys: bytes  # the content keys of the experiments, one after the other
     work: float  # multiplications, approximately
 
     @property
     def key(self) -> str:
         """The name of the unit: a digest of its experiments."""
         return hashlib.sha256(self.keys).hexdigest()[:32]
+
+    def part(self, indices: Sequence[int]) -> "Unit":
+        """The unit of some of its experiments."""
+        keys = [self.keys[i * KEY_BYTES :][:KEY_BYTES] for i in indices]
+        experiments = self.experiments[list(indices)]
+        return replace(self, experiments=experiments, keys=b"".join(keys))
+
+    def texts(self, indices: Sequence[int]) -> list[str]:
+        """The task, method and seed of some of its experiments."""
+        task, method, seed = self.experiments[list(indices)].T
+        texts = []
+        for t, m, s in zip(task.tolist(), self.methods.take(method), seed.tolist()):
+            texts.append(f"{self.tasks[t]}, {m}, seed {self.seeds[s]}")
+        return texts
 
     def __str__(self) -> str:
         texts = self.methods.map_part("norm_pre", str).tolist()
@@ -212,8 +227,8 @@ class _JointStudy:
             # (tasks, methods, seeds, 3)
             grid = np.meshgrid(task, method, seed, indexing="ij")
             points = np.stack(grid, axis=-1)
-            possible = _possible(study, data, f"{backbone}, {dataset}")
-            experiments.append(points[possible].reshape(-1, 3))
+            possible = possible_experiments(study, data, f"{backbone}, {dataset}")
+            experiments.append(points[possible])
         return np.concatenate(experiments)
 
 
@@ -274,61 +289,8 @@ def experiment_keys(
     keys = []
     for t, m, s in zip(*experiments.T.tolist()):
         text = starts[t] + methods[m] + ends[s]
-        keys.append(hashlib.sha256(text).digest()[:16])
+        keys.append(hashlib.sha256(text).digest()[:KEY_BYTES])
     return keys
-
-
-def _possible(
-    study: Study,
-    data: Data,
-    where: str,
-) -> Array:
-    """Whether each task has enough proxies for each method.  # (tasks, methods)
-
-    Refuses a task that the data do not allow, and a method with too few proxies unless
-    a rule leaves it out.
-    """
-    methods = study.methods
-    needed = methods.map_part("aggregator", sharing.min_proxies)
-    possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
-    for t, text in enumerate(study.task_texts):
-        sizes = _class_sizes(study, data, text, where)
-        max_proxies = partial(sharing.max_proxies, sizes=sizes)
-        available = methods.map_part("generator", max_proxies)
-        possible[t] = needed <= available
-        if not possible[t].all() and "enough_proxies" not in study.rules:
-            first = int(np.argmin(possible[t]))
-            raise ParameterError(
-                f"{where}, {text}: {methods[first]} needs {needed[first]} proxies and"
-                f" there are {int(available[first])}; change it, or leave out such"
-                " combinations with the rule enough_proxies."
-            )
-    return possible
-
-
-def _class_sizes(
-    study: Study,
-    data: Data,
-    text: str,
-    where: str,
-) -> Array:
-    """The number of training rows of each class of a task; refuses a task that the data
-    do not allow.
-    """
-    task = tasks.resolve(text)
-    classes = np.unique(data.y).tolist()
-    seed = study.seeds[0]  # every seed draws as many rows
-    try:
-        labels = task.select(data.y, seed, classes).labels
-        test_labels = task.queries().select(data.y_test, seed, classes).labels
-    except ParameterError as e:
-        raise ParameterError(f"{where}, {text}: {e}") from None
-    if not len(test_labels):
-        raise ParameterError(
-            f"{where}, {text}: the test split has no row of this task."
-        )
-    _, sizes = np.unique(labels, return_counts=True)
-    return sizes
 
 
 def _work(

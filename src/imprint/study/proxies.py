@@ -21,6 +21,7 @@ from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
+from imprint.study.failures import COMPONENT_ERRORS, reason_of
 from imprint.study.sharing import ProxySpec
 from imprint.study.work_graph import (
     ClassRows,
@@ -102,12 +103,32 @@ class UnitProxies:
         # of one class after `quantile`, by the classes up to it
         self._by_quantile: dict[Hashable, ClassProxies] = {}
         self._statistics: dict[Hashable, State] = {}
+        # why a class has no state
+        self._failures: dict[tuple[ClassRows, ProxySpec], str] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
-            self._summarise(c, norm_pre, specs)
+            self._summarise_each(c, norm_pre, specs)
             seconds = time.process_time() - start
             numbers = [spec.number for spec in specs]
             self.seconds[numbers] += seconds / len(specs)
+
+    def _summarise_each(
+        self,
+        c: ClassRows,
+        norm_pre: Normaliser,
+        specs: list[ProxySpec],
+    ) -> None:
+        """Compute the states of a class, together if possible; record those that
+        fail.
+        """
+        try:
+            self._summarise(c, norm_pre, specs)
+        except COMPONENT_ERRORS as e:
+            if len(specs) == 1:
+                self._failures[c, specs[0]] = reason_of(e)
+                return
+            for spec in specs:
+                self._summarise_each(c, norm_pre, [spec])
 
     def _summarise(
         self,
@@ -164,11 +185,24 @@ class UnitProxies:
                 self._by_split[key] = [part.after(norm_post) for part in raw]
         return self._by_split[key]
 
+    def failure_of(self, decision: Decision) -> str | None:
+        """Why a class of a decision has no state; None if all have one."""
+        for c in decision.split.classes:
+            if (c, decision.spec) in self._failures:
+                return self._failures[c, decision.spec]
+        return None
+
     def count(self, decision: Decision) -> int:
-        """The number of proxies of a decision whose generator treats each class
-        separately.
-        """
-        return sum(self._raw[c, decision.spec].size for c in decision.split.classes)
+        """The number of proxies of a decision; only for shareable methods."""
+        total = 0
+        for c in decision.split.classes:
+            if isinstance(decision.spec.generator, PerClassGenerator):
+                total += self._raw[c, decision.spec].size
+            else:
+                # Of least squares, whose proxies are expensive: one for each cluster.
+                masses = self.states[c, decision.spec].get("mass")
+                total += 1 if masses is None else len(masses)
+        return total
 
     def row_statistics(self, method: Method, c: ClassRows) -> State:
         """The statistics of the training rows of a class for the aggregator of a

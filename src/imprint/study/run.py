@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeAlias
 
-from imprint.core.arrays import Array
 from imprint.core.cluster import (
     IN_FLIGHT_PER_SLOT,
     MAX_RETRIES,
@@ -32,7 +31,8 @@ from imprint.core.cluster import (
 from imprint.core.errors import ParameterError, check_int, unknown
 from imprint.core.memory import keep_freed_memory
 from imprint.kernels.cpu import available_cpus, limit_permanently, one_thread
-from imprint.study.evaluate import evaluate
+from imprint.study.evaluate import UnitResults, evaluate
+from imprint.study.failures import by_reason, examples, reason_of
 from imprint.study.plan import (
     MAX_EXPERIMENTS,
     Plan,
@@ -43,9 +43,8 @@ from imprint.study.study import Source, Study
 
 # Multiplications: some seconds. Below, starting worker processes takes longer.
 MIN_PARALLEL_WORK = 5e10
-Columns: TypeAlias = dict[str, Array]
-# a unit with its columns, or with the reason why it failed
-Outcome: TypeAlias = tuple[Unit, Columns | str]
+# a unit with its results, or with the reason why it failed as a whole
+Outcome: TypeAlias = tuple[Unit, UnitResults | str]
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ def run(
     there.
 
     A run may be killed at any moment and called again: a finished unit is never lost
-    and never computed twice. If a unit fails, its reason is recorded and the others
-    continue.
+    and never computed twice. If an experiment fails, its reason is recorded and the
+    others continue; the next run tries it again.
 
     Parameters
     ----------
@@ -132,6 +131,7 @@ def run(
     with store.locked():
         todo = plan(studies, source or studies[0].source(), store.done(), limit)
         store.describe(studies[0], todo)
+        store.forget_failures(todo)
         default_workers = 1 if todo.work < MIN_PARALLEL_WORK else available_cpus()
         tally = _Tally(todo)
         with RUNNERS[engine](todo.units, workers or default_workers) as outcomes:
@@ -157,14 +157,22 @@ class _Tally:
         self.failed = 0
         self.failures: list[str] = []
 
-    def add(self, unit: Unit, outcome: Columns | str) -> None:
+    def add(self, unit: Unit, outcome: UnitResults | str) -> None:
         """Count a finished unit."""
         self.work += unit.work
+        total = len(unit.experiments)
         if isinstance(outcome, str):
             self.failures.append(f"{unit}: {outcome}")
-            self.failed += len(unit.experiments)
-        else:
-            self.done += len(unit.experiments)
+            self.failed += total
+            return
+        self.failed += len(outcome.failures)
+        self.done += total - len(outcome.failures)
+        for reason, indices in by_reason(outcome.failures):
+            which = ""
+            if len(indices) < total:
+                failed = examples(unit.texts(indices))
+                which = f" ({len(indices):,} of {total:,} experiments: {failed})"
+            self.failures.append(f"{unit}: {reason}{which}")
 
     @property
     def seconds(self) -> float:
@@ -211,7 +219,7 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
         for process in processes:
             stack.callback(process.stop)
 
-        def submit(unit: Unit) -> Future[Columns]:
+        def submit(unit: Unit) -> Future[UnitResults]:
             # No more units are submitted at a time than there are processes.
             idle = next(process for process in processes if process.is_idle())
             return idle.submit(unit)
@@ -246,14 +254,14 @@ RUNNERS = {"local": local_runner, "ray": ray_runner}
 
 def _outcomes(
     units: tuple[Unit, ...],
-    submit: Callable[[Unit], Future[Columns]],
+    submit: Callable[[Unit], Future[UnitResults]],
     capacity: Callable[[], int],
 ) -> Iterator[Outcome]:
     """Submit units, at most `capacity()` at a time, and yield each with its columns or
     the reason for its failure.
     """
     waiting = deque(units)
-    running: dict[Future[Columns], Unit] = {}
+    running: dict[Future[UnitResults], Unit] = {}
     while waiting or running:
         while waiting and len(running) < capacity():
             unit = waiting.popleft()
@@ -277,7 +285,7 @@ def _reason(error: BaseException) -> str:
             return _reason(cause)
         kind = type(error).__name__
         return f"lost by the cluster after {MAX_RETRIES} retries: {kind}"
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return reason_of(error)
 
 
 class _Worker:
@@ -286,7 +294,7 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self._future: Future[Columns] | None = None
+        self._future: Future[UnitResults] | None = None
         self.start()
 
     def start(self) -> None:
@@ -305,7 +313,7 @@ class _Worker:
     def is_idle(self) -> bool:
         return self._future is None or self._future.done()
 
-    def submit(self, unit: Unit) -> Future[Columns]:
+    def submit(self, unit: Unit) -> Future[UnitResults]:
         """Evaluate a unit; a process that was killed is replaced first."""
         if self._future is not None:
             error = self._future.exception()

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import platform
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
@@ -29,8 +29,9 @@ from imprint.core.files.atomic import (
     write_checked,
 )
 from imprint.core.files.partial import remove_partials
-from imprint.study.evaluate import COLUMNS
-from imprint.study.plan import Plan, Unit, experiment_keys
+from imprint.study.evaluate import COLUMNS, UnitResults
+from imprint.study.failures import by_reason
+from imprint.study.plan import KEY_BYTES, Plan, Unit, experiment_keys
 from imprint.study.study import Study
 
 MANIFEST = "manifest.json"
@@ -39,9 +40,8 @@ FAILURES = "failures"
 LOCK = ".lock"
 FORMAT = 2  # of the manifest and the shards
 
-# Of a key, and of the digest in the name of a shard: 16 bytes as hexadecimal digits.
-KEY_BYTES = 16
-DIGEST_DIGITS = 2 * KEY_BYTES
+# of the digest in the name of a shard: 16 bytes
+DIGEST_DIGITS = 32
 
 # Their versions are recorded, because they may change results.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "numba", "torch", "ray")
@@ -150,29 +150,63 @@ class Store:
             )
         return keys
 
-    def write(self, unit: Unit, columns: dict[str, Array]) -> None:
-        """Store the results of a unit."""
+    def write(self, unit: Unit, results: UnitResults) -> None:
+        """Store the results of a unit, and the reasons of its failed experiments."""
+        failed = results.failures
+        for reason, indices in by_reason(failed):
+            is_all = len(indices) == len(unit.experiments)
+            texts = [] if is_all else unit.texts(indices)
+            self.fail(unit.part(indices), reason, texts)
+        finished = [i for i in range(len(unit.experiments)) if i not in failed]
+        if not finished:
+            return
+        columns = results.columns
+        if failed:
+            unit = unit.part(finished)
+            columns = {name: values[finished] for name, values in columns.items()}
         raw = io.BytesIO()
         pq.write_table(to_table(unit, columns), raw, compression="zstd")
         digest = hashlib.sha256(raw.getbuffer()).hexdigest()[:DIGEST_DIGITS]
         with atomic_write(self.folder / SHARDS / f"{unit.key}-{digest}.parquet") as f:
             f.write(raw.getbuffer())
-        (self.folder / FAILURES / f"{unit.key}.json").unlink(missing_ok=True)
 
-    def fail(self, unit: Unit, reason: str) -> None:
-        """Store the reason why a unit failed; the next run tries it again."""
+    def fail(self, unit: Unit, reason: str, texts: Sequence[str] = ()) -> None:
+        """Store the reason why experiments failed; `texts` tells which of a larger unit
+        they are.
+        """
         note = {
             "unit": str(unit),
             "experiments": len(unit.experiments),
             "reason": reason,
+            "failed": list(texts),
+            "keys": unit.keys.hex(),
         }
         write_checked(self.folder / FAILURES / f"{unit.key}.json", note)
 
     def failures(self) -> list[dict[str, Any]]:
-        """The failed units with their reasons."""
+        """The failed experiments with their reasons."""
+        return [note for _, note in self._failure_notes()]
+
+    def forget_failures(self, plan: Plan) -> None:
+        """Remove the reasons of experiments that a plan tries again."""
+        notes = self._failure_notes()
+        if not notes:
+            return
+        to_do = {key for unit in plan.units for key in _split_keys(unit.keys)}
+        for path, note in notes:
+            keys = _split_keys(bytes.fromhex(note["keys"]))
+            if not keys or not to_do.isdisjoint(keys):
+                path.unlink()
+
+    def _failure_notes(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The files about failed experiments, and their contents."""
         types = {"unit": str, "experiments": int, "reason": str}
-        paths = sorted((self.folder / FAILURES).glob("*.json"))
-        return [read_checked(path, types) for path in paths]
+        notes = []
+        for path in sorted((self.folder / FAILURES).glob("*.json")):
+            # Notes of earlier versions do not tell which experiments failed.
+            note = {"failed": [], "keys": "", **read_checked(path, types)}
+            notes.append((path, note))
+        return notes
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, its embeddings, and the software that ran
@@ -256,6 +290,11 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     arrays.append(_encoded(zeros, [unit.fingerprint]))
     arrays.append(_key_column(unit.keys))
     return pa.Table.from_arrays(arrays, schema=schema())
+
+
+def _split_keys(keys: bytes) -> list[bytes]:
+    """Keys that are given one after another."""
+    return [keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES)]
 
 
 def _key_column(keys: bytes) -> pa.Array:

@@ -276,7 +276,7 @@ def test_a_damaged_cache_is_unpacked_again(packs, tmp_path, monkeypatch):
 
 def test_a_unit_refuses_other_embeddings_than_it_was_planned_for(packs):
     (unit,) = plan(replace(STUDY, grid=(), recipes="qi2018"), packs).units
-    assert len(evaluate(unit)["accuracy"]) == 1
+    assert len(evaluate(unit).columns["accuracy"]) == 1
     write_pack(f"{packs.folder}/a-one.npz", X + 1, Y, X[::3], Y[::3])
     with pytest.raises(
         ImprintError, match="the embeddings have changed since the study was planned"
