@@ -15,6 +15,8 @@ from imprint.core.component import Family, rule
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 api = runpy.run_path(str(FOLDER.parent / "api.py"))
+NOTES = FOLDER.parent / "examples" / "commands.md"
+"""What the page of commands says about all of them: written by hand."""
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 FAMILIES = {
     "generators": "How the proxies of a class are computed from its embeddings.",
@@ -217,10 +219,7 @@ def commands() -> str:
         "option, meaning, default",
         [option(p) for p in whole.params if not p.name.endswith("_completion")],
     )
-    lines += [
-        "[The command line](../cli.md) explains them with examples, JSON shapes and exit codes.",
-        "",
-    ]
+    lines += [NOTES.read_text(encoding="utf-8")]
     for name in SUMMARIES:
         lines += command_section(f"imprint {name}", load_command(name))
     return "\n".join(lines).rstrip() + "\n"

@@ -57,7 +57,7 @@ def test_page_runs(page, home, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(home))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
     text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
-    if "```console" in text:
+    if "```console" in text and "imprint sample" not in text:
         paint(tmp_path)
     for block in BLOCK.finditer(text):
         kind, body = block.groups()
@@ -173,6 +173,9 @@ def check(command, expected):
         return
     if program == "mkdir":
         Path(words[0]).mkdir()
+        return
+    if program == "mv":
+        shutil.move(*words)
         return
     assert program in ("imprint", "pytest"), f"{command}: say how the tests run it"
     code, printed = (

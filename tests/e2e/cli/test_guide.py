@@ -1,10 +1,10 @@
-"""The commands on the documentation page about the command line run."""
+"""The commands of the tour in the reference of commands run."""
 
 import re
 import shlex
 from pathlib import Path
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "commands.md").read_text("utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -16,7 +16,8 @@ def test_the_commands_of_the_page_run(imprint, paint, tmp_path, photos):
     small = ("--generator", "kmeans(k=1)", "--backbone", "raw")
     for name, folder in (("a", photos), ("b", tmp_path / "more")):
         assert imprint("fit", folder, "-o", f"{name}.imprint", *small).code == 0
-    lines = [line for block in BLOCK.findall(PAGE) for line in block.splitlines()]
+    tour = PAGE[PAGE.index("## A tour") :]
+    lines = BLOCK.search(tour)[1].splitlines()
     assert len(lines) >= 10
     for line in lines:
         name, *words = shlex.split(line)
