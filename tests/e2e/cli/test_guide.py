@@ -4,7 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "commands.md").read_text("utf-8")
+PAGE = (
+    Path(__file__).resolve().parents[3] / "docs" / "reference" / "commands.md"
+).read_text("utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
