@@ -74,6 +74,20 @@ def test_aggregator_scores_every_class_whatever_the_order_of_its_proxies(a, dtyp
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_and_doubt_together_are_those_of_each(a, dtype):
+    P, Q = proxies(dtype), queries(dtype)
+    ready = prepared(a, P)
+    S, doubt = a.scores_and_doubt(Q, ready)
+    np.testing.assert_allclose(S, a.scores(Q, ready), rtol=0, atol=2e-6)
+    alone = a.doubt(Q, ready)
+    if alone is None:
+        assert doubt is None
+    else:
+        np.testing.assert_allclose(doubt, alone, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("a", AGGREGATORS, ids=str)
 def test_sums_are_additive_and_match_their_layout(a):
     X = np.random.default_rng(1).normal(size=(30, 7))
     whole, parts = (

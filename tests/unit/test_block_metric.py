@@ -88,6 +88,17 @@ def scores_without(sample, kept, queries, rows, spread):
     return choice._scores(inner, cross, squares, part, spread)
 
 
+def test_the_metric_is_converted_once_for_all_queries(proxies, rng):
+    weighted = metric.weigh_blocks(WIDTHS, (2.0, 1.0, 1.0))
+    one = metric.shrink_within_classes(weighted, proxies.weights, proxies.labels, 0.1)
+    Q = rng.normal(size=(300, 12)).astype(np.float32)
+    first, second = one._operands(Q), one._operands(Q[:1])
+    assert all(a is b and a.dtype == np.float32 for a, b in zip(first, second))
+    placed = one.apply(Q)
+    assert placed.dtype == np.float32
+    np.testing.assert_allclose(placed, one.apply(Q.astype(np.float64)), atol=1e-5)
+
+
 def test_the_leave_one_out_loss_is_that_of_models_without_each_row(proxies):
     sample = choice.sample_proxies(proxies, noise=0.1)
     # The closed form keeps the scale of all rows, so the check must as well.

@@ -125,6 +125,12 @@ class Aggregator(Component):
         """
         return None
 
+    def scores_and_doubt(self, Q: Array, prepared: Any) -> tuple[Array, Array | None]:
+        """`scores` and `doubt` of the same queries, for aggregators that need less
+        time for both together.
+        """
+        return self.scores(Q, prepared), self.doubt(Q, prepared)
+
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
         """The contribution of each proxy to the score of class `winner` for one query;
         see `measure`.  # (p,)

@@ -97,6 +97,10 @@ class SolvedKernel(NamedTuple):
         """Rows in the metric.  # (n, d)"""
         return X if self.metric is None else self.metric.apply(X)
 
+    def weigh(self, S: Any) -> Any:
+        """Scores of the system, times the weights of their classes.  # (n, classes)"""
+        return S * cast_like(like(self.class_weights, S), S)
+
 
 def _read_weights(value: Any) -> str | tuple[float, ...] | None:
     return None if value == "equal" else read_weights(value)
@@ -419,14 +423,19 @@ class Kernel(Aggregator):
             )
 
     def scores(self, Q: Array, prepared: SolvedKernel) -> Array:
-        S = prepared.system.scores(prepared.place(Q))
-        return S * cast_like(like(prepared.class_weights, S), S)
+        return prepared.weigh(prepared.system.scores(prepared.place(Q)))
 
     def probabilities(self, S: Array, prepared: SolvedKernel) -> Array:
         return softmax(S, self.temperature)
 
     def doubt(self, Q: Array, prepared: SolvedKernel) -> Array | None:
         return prepared.system.doubt(prepared.place(Q))
+
+    def scores_and_doubt(
+        self, Q: Array, prepared: SolvedKernel
+    ) -> tuple[Array, Array | None]:
+        S, doubt = prepared.system.scores_and_doubt(prepared.place(Q))
+        return prepared.weigh(S), doubt
 
     def evidence(
         self, q: Array, proxies: Proxies, prepared: SolvedKernel, winner: int

@@ -81,14 +81,18 @@ class LocalProcess:
         """The expected value of every class at every query, 1 for certain.  # (q,
         classes) in the type of Q
         """
-        chosen, shares, _ = self._solve(Q)
+        return self.scores_and_doubt(Q)[0]
+
+    def scores_and_doubt(self, Q: Any) -> tuple[Any, Any]:
+        """`scores` and `doubt` of the same queries."""
+        chosen, shares, doubt = self._solve(Q)
         out = np.zeros((len(chosen), self.n_classes))
         np.add.at(
             out,
             (np.arange(len(chosen))[:, None], self.labels[chosen]),
             shares * (chosen >= 0),
         )
-        return cast_like(like(out, Q), Q)
+        return cast_like(like(out, Q), Q), cast_like(like(doubt, Q), Q)
 
     @cached_property
     def _dtype(self) -> str:
@@ -103,7 +107,7 @@ class LocalProcess:
         """The posterior standard deviation: 0 at a certain query, 1 far from all
         proxies.  # (q,) in the type of Q
         """
-        return cast_like(like(self._solve(Q)[2], Q), Q)
+        return self.scores_and_doubt(Q)[1]
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q,

@@ -9,12 +9,24 @@ one linear map of rows, so that everything behind it computes plain distances.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array, Proxies, cast_like, like, to_numpy
+from imprint.core.arrays import (
+    Array,
+    Proxies,
+    cast_like,
+    concatenate,
+    dtype_name,
+    is_torch,
+    like,
+    to_numpy,
+)
 from imprint.core.blocks import as_number, column_slices
+from imprint.gaussian_process.gaussian import SLICE_ROWS
+from imprint.kernels.cpu import blocks, on_all_cores
 
 # eigenvalues of S relative to the largest; smaller ones are rounding error of float32
 # rows, and counting them would add directions of noise
@@ -49,12 +61,32 @@ class Metric:
 
     def apply(self, X: Any) -> Any:
         """Rows in the metric, as NumPy array or tensor of the type of X.  # (n, d)"""
-        scaled = X * cast_like(like(self.scales, X), X)
-        if not len(self.removed):
+        scales, directions, removed = self._operands(X)
+        scaled = X * scales
+        if not len(removed):
             return scaled
-        directions = cast_like(like(self.directions, X), X)
-        removed = cast_like(like(self.removed, X), X)
-        return scaled - ((scaled @ directions.T) * removed) @ directions
+        if is_torch(X):
+            return scaled - ((scaled @ directions.T) * removed) @ directions
+
+        def away(rows: slice) -> Any:
+            return ((scaled[rows] @ directions.T) * removed) @ directions
+
+        parts = on_all_cores(away, blocks(max(1, len(X)), SLICE_ROWS))
+        return scaled - concatenate(parts)
+
+    def _operands(self, X: Any) -> tuple[Any, Any, Any]:
+        """Scales, directions and removed shares in the type of rows and where they lie;
+        copied once, because to convert them takes longer than to apply them to a row.
+        """
+        key = dtype_name(X), X.device if is_torch(X) else None
+        if key not in self._copies:
+            arrays = (self.scales, self.directions, self.removed)
+            self._copies[key] = tuple(cast_like(like(a, X), X) for a in arrays)
+        return self._copies[key]
+
+    @cached_property
+    def _copies(self) -> dict[Any, Any]:
+        return {}
 
     def tensors(self, dtype: Any) -> dict[str, Array]:
         """The arrays of the map, for programs without this library."""

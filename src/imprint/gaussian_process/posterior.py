@@ -32,8 +32,11 @@ from imprint.core.arrays import (
 from imprint.gaussian_process.centres import choose_centres
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import (
+    SLICE_ROWS,
     cast,
     centre_of,
+    is_precise_in_float32,
+    kernel,
     kernel_rows,
     kernel_sums,
     lift_proxies,
@@ -41,7 +44,7 @@ from imprint.gaussian_process.gaussian import (
     narrow_if_precise,
     noisy_kernels,
 )
-from imprint.kernels.cpu import blocks, one_blas_thread
+from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
 # rows of the factor per row of a removed class; with fewer, the system is solved again
@@ -124,8 +127,16 @@ class Process(ABC):
         with one_blas_thread():
             for rows in blocks(max(1, len(Q)), block_rows(self.lifted)):
                 k = kernel_rows(lift_queries(Q[rows], self.centre), self.lifted)
-                parts.append((1 - self._explained(k)).clip(0) ** 0.5)
+                parts.append(self._doubt_from(k))
         return cast_like(concatenate(parts), Q)
+
+    def _doubt_from(self, k: Any) -> Any:
+        """The doubt from kernels (overwritten).  # (q,) float64"""
+        return (1 - self._explained(k)).clip(0) ** 0.5
+
+    def scores_and_doubt(self, Q: Any) -> tuple[Any, Any]:
+        """`scores` and `doubt` of the same queries."""
+        return self.scores(Q), self.doubt(Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q,
@@ -179,9 +190,47 @@ class Posterior(Process):
         return solve(self.weights[chosen], labels, self.noise[chosen], self.rate)
 
     def doubt(self, Q: Any) -> Any:
-        if self.witnesses is self:
-            return super().doubt(Q)
-        return self.witnesses.doubt(Q)
+        if self.witnesses is not self:
+            return self.witnesses.doubt(Q)
+        if self._has_shared_kernels(Q):
+            return self.scores_and_doubt(Q)[1]
+        return super().doubt(Q)
+
+    def scores_and_doubt(self, Q: Any) -> tuple[Any, Any]:
+        if self.witnesses is not self or not self._has_shared_kernels(Q):
+            return super().scores_and_doubt(Q)
+        centre, right, by_class = self._operands(Q)
+
+        def answer(rows: slice) -> tuple[Array, Array]:
+            left = lift_queries(Q[rows], centre, dtype_name(right))
+            k = cast(kernel(left, right), "float64")
+            S = k @ by_class.T
+            return S, self._doubt_from(k)
+
+        parts = on_all_cores(answer, blocks(max(1, len(Q)), SLICE_ROWS))
+        S, doubt = map(concatenate, zip(*parts, strict=True))
+        return cast_like(S, Q), cast_like(doubt, Q)
+
+    def _has_shared_kernels(self, Q: Any) -> bool:
+        """Whether scores and doubt follow from the same kernels: of arrays in float32,
+        where that is precise enough for both.
+        """
+        if is_torch(Q) or is_torch(self.by_class) or dtype_name(Q) != "float32":
+            return False
+        _, right, by_class = self._operands(Q)
+        is_narrow = dtype_name(right) == "float32" != dtype_name(by_class)
+        return is_narrow and self._is_doubt_precise
+
+    @cached_property
+    def _is_doubt_precise(self) -> bool:
+        """Whether float32 is precise enough for the kernels of the doubt.
+
+        The explained variance k'(K + N)^-1 k changes by twice the product of the change
+        of k and a = (K + N)^-1 k, and |a| <= 1 / sqrt(smallest noise).
+        """
+        max_exponent = -float(self.lifted[:, -1].min())
+        longest = np.full((1, 1), 2 / np.sqrt(float(self.noise.min())))
+        return is_precise_in_float32(max_exponent, longest)
 
     @cached_property
     def order(self) -> Array:

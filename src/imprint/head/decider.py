@@ -158,11 +158,7 @@ class Decider:
     def scores(self, Q: Array) -> Array:
         """Class scores of raw queries; refused if they overflow.  # (q, C)"""
         S = self.aggregator.scores(self._normalised(Q), self.prepared)
-        if not all_finite(S):
-            raise ParameterError(
-                f"the scores overflow {dtype_name(S)}; scale the rows down or use"
-                " norm_inf='l2'."
-            )
+        _refuse_overflow(S)
         return S
 
     def doubt(self, Q: Array) -> Array | None:
@@ -170,6 +166,12 @@ class Decider:
         aggregator has no doubt.  # (q,)
         """
         return self.aggregator.doubt(self._normalised(Q), self.prepared)
+
+    def scores_and_doubt(self, Q: Array) -> tuple[Array, Array | None]:
+        """`scores` and `doubt` of the same raw queries, in less time."""
+        S, doubt = self.aggregator.scores_and_doubt(self._normalised(Q), self.prepared)
+        _refuse_overflow(S)
+        return S, doubt
 
     def _normalised(self, Q: Array) -> Array:
         width = self.imprinted.width or self.proxies.weights.shape[1]
@@ -228,7 +230,7 @@ class Decider:
         calibration = self.calibration
 
         def p_values(block: Array) -> Array:
-            S, doubt = self.scores(block), self.doubt(block)
+            S, doubt = self.scores_and_doubt(block)
             return calibration.p_values(
                 to_numpy(S), None if doubt is None else to_numpy(doubt)
             )
@@ -249,6 +251,14 @@ class Decider:
         winner = int(self.winners(row)[0])
         q = self.norm_inf.apply(row)[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
+
+
+def _refuse_overflow(S: Any) -> None:
+    if not all_finite(S):
+        raise ParameterError(
+            f"the scores overflow {dtype_name(S)}; scale the rows down or use"
+            " norm_inf='l2'."
+        )
 
 
 def check_new_name(labels: Sequence[Any], old: Any, new: Any) -> None:

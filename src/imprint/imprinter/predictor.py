@@ -293,9 +293,12 @@ def predictions(
     be None.
     """
     Q = rows.X.astype(head.imprinted.dtype, copy=False)
-    S, tree = head.scores(Q), head.tree()
+    if with_doubt or head.calibrated:
+        S, doubt = head.scores_and_doubt(Q)
+    else:
+        S, doubt = head.scores(Q), None
     P = head.probabilities(S)
-    doubt = head.doubt(Q) if with_doubt or head.calibrated else None
+    tree = head.tree()
     known, nodes = list[float | None]([None] * len(Q)), None
     if head.calibrated or unknown is not None:
         p_values = head.calibration.p_values(S, doubt)

@@ -34,6 +34,20 @@ def test_a_query_is_answered_by_the_nearest_proxies_of_the_nearest_classes(proce
         np.testing.assert_allclose(row, expected, atol=1e-6)
 
 
+def test_scores_and_doubt_need_the_systems_once(process, monkeypatch):
+    Q = process.weights[::97] + 0.1
+    expected = process.scores(Q), process.doubt(Q)
+    solved = []
+    original = local.LocalProcess._solve
+    monkeypatch.setattr(
+        local.LocalProcess,
+        "_solve",
+        lambda self, Q: solved.append(1) or original(self, Q),
+    )
+    assert all(map(np.array_equal, process.scores_and_doubt(Q), expected))
+    assert solved == [1]
+
+
 def test_many_proxies_of_a_class_do_not_make_systems_larger(process):
     chosen, shares, doubt = process._solve(process.weights[:40])
     assert chosen.shape == shares.shape == (40, local.SYSTEM_PROXIES)

@@ -212,6 +212,23 @@ def test_float32_queries_of_few_and_many_classes(classes):
     )
 
 
+@pytest.mark.parametrize(("noise", "is_shared"), [(0.1, True), (1e-9, False)])
+def test_scores_and_doubt_of_float32_queries_share_kernels_where_precise(
+    noise, is_shared
+):
+    W, labels, _, Q = drawn(6, 20)
+    variances = np.full(len(W), noise)
+    system = solve(W.astype(np.float32), labels, variances, RATE)
+    narrow = Q.astype(np.float32)
+    assert system._has_shared_kernels(narrow) is is_shared
+    scores, doubt = system.scores_and_doubt(narrow)
+    assert scores.dtype == doubt.dtype == np.float32
+    np.testing.assert_allclose(scores, system.scores(narrow), rtol=0, atol=1e-6)
+    assert np.array_equal(doubt, system.doubt(narrow))
+    exact = system.doubt(narrow.astype(np.float64))
+    np.testing.assert_allclose(doubt, exact, rtol=0, atol=1e-5)
+
+
 def test_too_little_noise_is_an_error():
     with pytest.raises(np.linalg.LinAlgError):
         solve(np.ones((3, 2)), np.arange(3), np.full(3, -1e-9), RATE)
