@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -22,7 +23,9 @@ from imprint.core.errors import (
     first_line,
     reporting,
 )
-from imprint.imprinter import Imprinter
+from imprint.head import Decider
+from imprint.imprinter import Embedded, Imprinter
+from imprint.imprinter.predictor import predictions
 from imprint.inference.batching import BatchingNetwork, PredictOptions
 from imprint.modalities import Modality
 
@@ -207,7 +210,12 @@ class ModelRepository:
         imprinter = Imprinter.load(path, cache=False, **self._load_options)
         if signature_of(path) != signature:
             raise FileError(f"{path} changed while it was read; it is read again.")
-        network = self._network_of(imprinter)
+        head = imprinter.state.head
+        # two things that take a tenth of a second or more, each on its own core
+        with ThreadPoolExecutor(1) as pool:
+            prepared = pool.submit(_answer_once, head)
+            network = self._network_of(imprinter)
+            prepared.result()
         version = sha256[:VERSION_DIGITS]
         model = LoadedModel(name, path, version, sha256, signature, imprinter, network)
         model.warm_up()
@@ -232,6 +240,13 @@ class ModelRepository:
         if network.backbone is not None:
             embedder.backbone = network.backbone
         return network
+
+
+def _answer_once(head: Decider) -> None:
+    """Compute what a head computes with its first answer."""
+    width = head.proxies.weights.shape[1]
+    row = np.ones((1, width), head.imprinted.dtype)
+    predictions(head, Embedded(row, ("warm-up",), ()))
 
 
 def signature_of(path: Path) -> Signature:

@@ -3,12 +3,15 @@
 import http.client
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,27 +79,92 @@ def _in_flight(port):
     return _read(port, "/openapi.json")
 
 
-def test_a_file_that_is_replaced_is_loaded(model, tmp_path):
+def test_a_file_that_is_replaced_under_load_costs_no_request(model, tmp_path):
     path = tmp_path / "m.imprint"
     path.write_bytes(model.read_bytes())
-    server, port = started(path)
+    changed = Imprinter.load(path)
+    changed.forget("b")
+    rows = np.full((12, 4), 9, np.float32) + np.eye(12, 4, dtype=np.float32)
+    changed.add((rows, ["c"] * 12))
+    server, port = started(path, "--log", "none")
+    stop = threading.Event()
+    clients = [Client(port, stop) for _ in range(4)]
     try:
-        changed = Imprinter.load(path)
-        changed.forget("b")
-        changed.add(
-            (
-                np.full((12, 4), 9, np.float32) + np.eye(12, 4, dtype=np.float32),
-                ["c"] * 12,
-            )
-        )
+        for client in clients:
+            client.start()
         changed.save(path)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 30
         while "c" not in _classes(port):
             assert time.monotonic() < deadline
             time.sleep(0.1)
+        time.sleep(0.3)  # the clients meet the new model too
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+        server.terminate()
+        _, errors = server.communicate(timeout=20)
+    assert server.returncode == 0, errors
+    changes = []
+    for client in clients:
+        assert {status for status, _ in client.answers} == {200}
+        versions = [version for _, version in client.answers]
+        changes.append(sum(a != b for a, b in pairwise(versions)))
+    # from the old model to the new one, and never back
+    assert max(changes) == 1
+
+
+class Client(threading.Thread):
+    """Asks on one connection until it is told to stop, and keeps the answers."""
+
+    def __init__(self, port, stop):
+        super().__init__()
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.stop = stop
+        self.answers = []
+
+    def run(self):
+        body = json.dumps({"inputs": [[4, 0, 0, 0]]})
+        headers = {"content-type": "application/json"}
+        while not self.stop.is_set():
+            self.connection.request("POST", "/predict", body, headers)
+            answer = self.connection.getresponse()
+            content = json.loads(answer.read())
+            self.answers.append((answer.status, content.get("version")))
+        self.connection.close()
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-days", "2", "-out", "certificate.pem", "-keyout", "key.pem"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path / "certificate.pem", tmp_path / "key.pem"
+
+
+def test_tls_and_a_token(model, certificate, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    pem, key = certificate
+    options = ["--certificate", pem, "--key", key, "--token-file", token]
+    server, port = started(model, *options)
+    trusted = ssl.create_default_context(cafile=pem)
+    statuses = []
+    try:
+        for stated in ("", "Bearer 0123456789abcdeX", "Bearer 0123456789abcdef"):
+            connection = http.client.HTTPSConnection(
+                "localhost", port, timeout=20, context=trusted
+            )
+            connection.request("GET", "/models", headers={"authorization": stated})
+            statuses.append(connection.getresponse().status)
+            connection.close()
     finally:
         server.terminate()
         server.communicate(timeout=20)
+    assert statuses == [401, 401, 200]
 
 
 def _classes(port):

@@ -1,6 +1,7 @@
 """Tokens, names, request ids, metrics and the access log."""
 
 import json
+import re
 
 import pytest
 
@@ -120,3 +121,20 @@ def test_metrics_count_requests_classes_and_unknown_inputs(model_files):
     assert any(
         line.startswith('imprint_drift_evidence{model="shades"}') for line in lines
     )
+
+
+def test_all_metrics_are_described(client):
+    client.ask("POST", PATH, png(image(1)))
+    lines = client.ask("GET", "/metrics")[2].decode().splitlines()
+    described = {line.split()[2]: line for line in lines if line.startswith("# HELP")}
+    values = {re.split("[{ ]", line)[0] for line in lines if not line.startswith("#")}
+    for name in (
+        *("imprint_requests_total", "imprint_request_seconds_bucket"),
+        *("imprint_wait_seconds_bucket", "imprint_batch_inputs_bucket"),
+        *("imprint_queue_inputs", "imprint_predictions_total"),
+        *("imprint_unknown_total", "imprint_drift_evidence", "imprint_model_info"),
+    ):
+        assert name in values
+    # it has no value before a file is replaced
+    assert "imprint_model_reloads_total" in described
+    assert all(len(line.split()) > 4 for line in described.values())

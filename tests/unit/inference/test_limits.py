@@ -78,6 +78,18 @@ def test_a_full_queue_says_when_to_come_back(narrow, stopped_network):
     assert narrow.ask("POST", IMAGES, png(image(0)))[0] == 200
 
 
+def test_bodies_that_wait_have_a_limit_too(model_files):
+    body = png(image(0))
+    limits = Limits(body=4096, queue_bytes=4096, seconds=5)
+    with serving(model_files, limits) as client:
+        room = client.service.admission.room(size=4096)
+        with room:
+            status, headers, _ = client.ask("POST", IMAGES, body)
+            assert status == 429
+            assert int(headers["retry-after"]) >= 1
+        assert client.ask("POST", IMAGES, body)[0] == 200
+
+
 def test_room_is_given_back_after_a_failure():
     admission = Admission(LIMITS)
     with pytest.raises(ZeroDivisionError), admission.room(2, 100):
