@@ -188,21 +188,18 @@ class CrossValidation:
         """This cross-validation with some classes of `source`; `names` maps each new
         label to the old one.
 
-        The fold of a row depends on its label, so the held rows of a renamed class are
-        learnt again.
+        The fold of a row depends on its label: see `calibration.merging.rename_class`.
         """
-        same = {new: old for new, old in names.items() if new == old}
-        held = {**self.held, **{new: source.held[old] for new, old in same.items()}}
-        fitted = {
-            new: source.fitted[old] for new, old in same.items() if old in source.fitted
-        }
-        empty = source.empty if self.empty.width is None else self.empty
-        folds = CrossValidation(empty, held, {**self.fitted, **fitted})
+        held = dict(self.held)
+        fitted = dict(self.fitted)
         for new, old in names.items():
-            if new not in same:
-                rows, weight, _ = source.held[old].in_order()
-                folds = folds.learn(rows, np.full(len(rows), new), weight)
-        return folds
+            part = source.only({old})
+            if new != old:
+                part = rename_class(part, old, new)
+            held |= part.held
+            fitted |= part.fitted
+        empty = source.empty if self.empty.width is None else self.empty
+        return CrossValidation(empty, held, fitted)
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many rows of X are copies of a row that their class already has."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Names: TypeAlias = Sequence[str]
 """How errors name the heads that are merged."""
+DigestsByClass: TypeAlias = Mapping[Any, list[int]]
+"""The digests of the rows of each class."""
 ADVICE = "fit the models with the same settings"
 MAX_NAMED = 5  # classes that a notice names
 
@@ -174,7 +176,7 @@ def merge_heads(
     seed = first.seed
     for label in labels:
         fit = ClassFit(method, seed, label)
-        state, is_exact = _merged_state(fit, parts[label])
+        state, is_exact = merged_state(fit, parts[label])
         states.append(state)
         if not is_exact:
             approximate.append(label)
@@ -184,7 +186,7 @@ def merge_heads(
     folds = None
     if is_calibrated:
         folds = first.folds.merge([head.folds for head in heads])
-    copies, conflicts = _count_copies(heads)
+    copies, conflicts = count_copies([held_digests(head) for head in heads])
     was_calibrated = any(head.folds is not None for head in heads)
     head = replace(
         first,
@@ -230,9 +232,9 @@ def _check_settings(
     names: Names,
 ) -> None:
     """Refuse heads that were not fitted with equal settings."""
-    expected = _settings(heads[0])
+    expected = settings_of(heads[0])
     for head, name in zip(heads, names):
-        for setting, value in _settings(head).items():
+        for setting, value in settings_of(head).items():
             if value != expected[setting]:
                 raise ParameterError(
                     f"merge: {name} has {setting} {value} and {names[0]} has"
@@ -240,7 +242,7 @@ def _check_settings(
                 )
 
 
-def _settings(head: "Head") -> dict[str, object]:
+def settings_of(head: "Head") -> dict[str, object]:
     """The settings that must be equal, by the names that errors use."""
     method = head.method
     parts = [field.name for field in fields(Method)]
@@ -261,7 +263,7 @@ def _check_copies(
     """Refuse a head that is given twice: all its rows would count twice."""
     name_of: dict[str, str] = {}
     for head, name in zip(heads, names):
-        content = _fingerprint(head)
+        content = fingerprint(head)
         if content in name_of:
             raise ParameterError(
                 f"merge: {name} is a copy of {name_of[content]}; give each model once."
@@ -269,7 +271,7 @@ def _check_copies(
         name_of[content] = name
 
 
-def _fingerprint(head: "Head") -> str:
+def fingerprint(head: "Head") -> str:
     """The digest of the labels and states of a head, in any order."""
     classes = []
     for label, state in zip(head.labels, head.states):
@@ -301,7 +303,7 @@ def _tree_of(heads: Sequence["Head"]) -> bool | None:
     return answers.pop() if len(answers) == 1 else False
 
 
-def _merged_state(
+def merged_state(
     fit: ClassFit,
     parts: Sequence[ClassPart],
 ) -> tuple[ClassState, bool]:
@@ -340,15 +342,14 @@ def concatenated(parts: Sequence[StoredRows]) -> StoredRows:
     return StoredRows(np.concatenate(rows), np.concatenate(weight))
 
 
-def _count_copies(heads: Sequence["Head"]) -> tuple[int, int]:
-    """How many rows of a head another head before it has: in the same class, and only
+def count_copies(parts: Sequence[DigestsByClass]) -> tuple[int, int]:
+    """How many rows of a part another part before it has: in the same class, and only
     in other classes.
     """
     labels_of: dict[int, set[Any]] = defaultdict(set)
     copies = 0
     conflicts = 0
-    for head in heads:
-        digests = _digests(head)
+    for digests in parts:
         for label, rows in digests.items():
             earlier = [labels_of[row] for row in rows if row in labels_of]
             same_class = sum(label in labels for labels in earlier)
@@ -360,7 +361,7 @@ def _count_copies(heads: Sequence["Head"]) -> tuple[int, int]:
     return copies, conflicts
 
 
-def _digests(head: "Head") -> Mapping[Any, list[int]]:
+def held_digests(head: "Head") -> DigestsByClass:
     """The digests of the rows of every class, where the head stores them."""
     if head.folds is None:
         return {}

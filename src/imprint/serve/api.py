@@ -279,7 +279,12 @@ def evaluation(project: Project, request: Request, _: bytes) -> Json:
 
 def import_model(project: Project, request: Request, content: bytes) -> Json:
     name = clean_name(request.query_params.get("name", ""), "The file")
-    return {"revision": project.import_model(content, name).result(DEADLINE).revision}
+    outcome = project.import_model(content, name).result(DEADLINE)
+    return {
+        "revision": outcome.revision,
+        "merged": list(outcome.merged),
+        "notices": list(outcome.notices),
+    }
 
 
 def export_file(project: Project, request: Request, _: bytes) -> Response:

@@ -22,7 +22,6 @@ from imprint.serve.model import (
     ServedModel,
     changed_labels,
     fitted_items,
-    imported_labels,
     rows_of,
 )
 
@@ -62,10 +61,7 @@ class ModelEvaluation(NamedTuple):
     @property
     def why_uncalibrated(self) -> str:
         """The reason why there is no calibration, as a sentence."""
-        if (
-            self.model.history.labelled.model is not None
-            and self.model.basis.head.folds is None
-        ):
+        if not self.model.basis.is_calibrated(self.model.history.labelled):
             return (
                 "The imported model was fitted without calibration, and it has no"
                 " examples to calibrate it from."
@@ -142,7 +138,7 @@ def _evaluated(
 ) -> EvaluatedItems:
     """Compare the probabilities P (n, C) with the labels y (n,)."""
     names = [item.path for item in items] or [""] * len(y)
-    is_tree = model.basis.head.tree_of_labels
+    is_tree = model.basis.empty.tree_of_labels
     tree = LabelTree.of(classes.tolist(), flat=not is_tree)
     return EvaluatedItems(items, evaluation_of(P, classes, y, names, tree=tree))
 
@@ -152,14 +148,14 @@ def _cross_validated(
 ) -> ModelEvaluation:
     """Out-of-fold predictions; only classes that have changed are fitted again."""
     labelled = model.history.labelled
-    if labelled.model is not None and model.basis.head.folds is None:
+    if not model.basis.is_calibrated(labelled):
         return ModelEvaluation(model)
     folds = _refitted_folds(model, before, rows)
     items = fitted_items(labelled, labelled.classes, rows)
     X, y = rows_of(items, rows)
-    blocks = model.basis.head.method.blocks
+    blocks = model.basis.empty.method.blocks
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X, blocks))
-    if labelled.model is not None:
+    if labelled.origins():
         return ModelEvaluation(
             model, folds, (), folds.predictions if folds.held else None, groups
         )
@@ -181,15 +177,13 @@ def _refitted_folds(
     basis, labelled = model.basis, model.history.labelled
     if model.head is not None and model.head.folds is not None:
         return cast(CrossValidation, model.head.folds)
-    if before.model.basis is not basis:
+    # there are no folds of a state that was not calibrated
+    if before.model.basis is not basis or before.folds is None:
         before = ModelEvaluation(ServedModel(History(), basis))
     folds = before.folds or CrossValidation(basis.empty)
     changed = changed_labels(before.model.history.labelled, labelled)
     for label in changed:
         folds = folds.forget(label) if label in folds.held else folds
-    if basis.head.folds is not None:
-        folds = folds.with_classes(
-            basis.head.folds, imported_labels(labelled, changed, basis)
-        )
+    folds = basis.with_imported(folds, labelled, changed)
     X, y = rows_of(fitted_items(labelled, changed, rows), rows)
     return folds.learn(X, y) if len(y) else folds

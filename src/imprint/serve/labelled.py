@@ -21,7 +21,14 @@ keys are its arguments.
 """
 LONGEST_LABEL, LONGEST_NAME = 100, 120
 # An older change of these kinds is not undone alone: later changes use its classes.
-ONLY_AS_NEWEST = ("rename", "open")
+ONLY_AS_NEWEST = ("rename", "open", "import")
+
+
+class Origin(NamedTuple):
+    """A class of an imported model."""
+
+    model: str  # the digest of the model file
+    label: str  # its label there, as a text
 
 
 class RecordedChange(NamedTuple):
@@ -116,11 +123,15 @@ class LabelledSet:
     that it returns.
     """
 
-    classes: dict[str, str | None] = field(default_factory=dict)
-    """Every class and, if it came with an imported model, its label there."""
+    classes: dict[str, tuple[Origin, ...]] = field(default_factory=dict)
+    """Every class and the classes of imported models that are part of it."""
     items: dict[int, LabelledItem] = field(default_factory=dict)
-    # the digest of the imported model file; None if all classes were labelled here
-    model: str | None = None
+    # the digests of the imported model files; the model has the settings of the first
+    models: tuple[str, ...] = ()
+
+    def origins(self) -> list[Origin]:
+        """The classes of imported models that are part of the classes here."""
+        return [origin for origins in self.classes.values() for origin in origins]
 
     def by_class(self) -> dict[str, list[LabelledItem]]:
         """The items of all classes, in the order in which they were added."""
@@ -133,7 +144,7 @@ class LabelledSet:
         """The set after some changes. One that cannot be applied is refused in one
         sentence.
         """
-        copy = LabelledSet(dict(self.classes), dict(self.items), self.model)
+        copy = LabelledSet(dict(self.classes), dict(self.items), self.models)
         for change in changes:
             copy._apply(change.entry, change.item_id)
         return copy
@@ -180,7 +191,7 @@ class LabelledSet:
                 label, into = self._existing(label), self._existing(into)
                 if label == into:
                     raise ParameterError(f"{label!r} cannot be merged into itself.")
-                if self.classes[label] is not None:
+                if self.classes[label]:
                     raise ParameterError(
                         f"{label!r} came with a model, without its examples, so it"
                         " cannot be merged."
@@ -194,18 +205,33 @@ class LabelledSet:
                     }
                     del self.classes[leaf]
             case {"do": "clear"}:
-                self.classes, self.items, self.model = {}, {}, None
-            # the classes of a model file replace all others
+                self.classes, self.items, self.models = {}, {}, ()
+            case {"do": "import", "labels": labels, "model": model}:
+                self._import(str(model), labels)
+            # earlier versions replaced the classes by those of a model file
             case {"do": "open", "labels": labels, "model": model}:
-                self.classes, self.items = (
-                    {clean_label(label): str(label) for label in labels},
-                    {},
-                )
-                self.model = str(model)
+                self.classes, self.items = {}, {}
+                self._import(str(model), labels)
             case _:
                 raise ParameterError(
                     f"The change {entry.get('do')!r} is unknown or lacks an argument."
                 )
+
+    def _import(self, model: str, labels: Iterable[str]) -> None:
+        """Add the classes of a model file, or merge them into those that exist."""
+        if not self.classes:
+            self.models = ()  # the settings are those of the new model
+        if any(origin.model == model for origin in self.origins()):
+            raise ParameterError(
+                "This model was imported already, and its classes are here; undo that"
+                " or delete them first."
+            )
+        for label in labels:
+            name = clean_label(label)
+            self._require_class(name)
+            self.classes[name] = (*self.classes[name], Origin(model, str(label)))
+        others = [digest for digest in self.models if digest != model]
+        self.models = (*others, model)
 
     def _move(self, items: Iterable[LabelledItem], label: str) -> None:
         """Move items to a class; those whose content it already has are deleted."""
@@ -223,7 +249,7 @@ class LabelledSet:
         """Create a class that does not exist yet."""
         if label not in self.classes:
             _check_leaf(label, self.classes)
-            self.classes[label] = None
+            self.classes[label] = ()
 
     def _existing(self, label: Any) -> str:
         if not isinstance(label, str) or label not in self.classes:

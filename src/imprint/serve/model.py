@@ -5,124 +5,31 @@ In a model of tags, a class of the page is a label set, such as `joy + love`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.backbones import Backbone
-from imprint.calibration import CrossValidation
 from imprint.calibration.estimates import SIGNIFICANCE_LEVEL
 from imprint.core.arrays import Array
-from imprint.core.errors import FileError, NotFittedError, ParameterError
-from imprint.core.files import container
-from imprint.core.label_sets import as_text, texts_of
+from imprint.core.errors import NotFittedError
+from imprint.core.label_sets import as_text
 from imprint.head import Head
 from imprint.imprinter import Embedded
 from imprint.imprinter.predictor import predictions
 from imprint.imprinter.state import (
+    Exemplars,
     ExemplarsByClass,
-    ImprinterState,
     choose_exemplars,
     reasons,
 )
-from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
+from imprint.serve.imported import JOINER, NO_LABEL, ImportedModel, ModelBasis
+from imprint.serve.labelled import History, LabelledItem, LabelledSet, Origin
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
 MAX_REASONS = 6  # items that are listed as reasons of an answer
-# between the labels of a label set, and the class of the set without labels
-JOINER, NO_LABEL = " + ", "no label"
-WITHOUT_BACKBONE = (
-    "is a classifier of embeddings, without a backbone; the page needs a model with"
-    " one."
-)
 EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
-
-
-class ModelBasis(NamedTuple):
-    """What a model is fitted with: a head without classes or, if a model file was
-    imported, the head of that file.
-    """
-
-    # with labels as texts, and with a cross-validation if the imported model is
-    # calibrated
-    head: Head
-    exemplars: ExemplarsByClass = {}  # noqa: RUF012 - never changed
-    # the imported model if it is one of tags; its label sets are the classes
-    tags: TagHead | None = None
-
-    @property
-    def empty(self) -> Head:
-        """The head without its classes."""
-        return replace(self.head, labels=(), states=(), folds=None)
-
-
-def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
-    """The method, classes and calibration of a model file, with labels as texts.
-    Unsuitable files are refused.
-    """
-    document, arrays = container.parse(raw, name)
-    stated = document.get("backbone")
-    if not isinstance(stated, dict):
-        raise FileError(f"{name} {WITHOUT_BACKBONE}")
-    if "kept" in document:
-        raise FileError(
-            f"{name} keeps the pre-trained classes of its backbone, which the page does"
-            " not show; use imprint predict, or fit it without --keep-head."
-        )
-    if stated.get("fingerprint") != backbone.fingerprint:
-        raise FileError(
-            f"{name} was fitted with the backbone {stated.get('spec')}, and this page"
-            f" runs with {backbone.record.name}; start another page with it: imprint"
-            f" serve {name}."
-        )
-    state = ImprinterState.from_parts(document, arrays, name)
-    decider, stored = state.head, state.exemplars
-    head = decider.imprinted
-    if head.dtype != np.float32:
-        raise FileError(
-            f"{name} was fitted with double-precision embeddings, which this page does"
-            " not compute."
-        )
-    text_of = {
-        k: (JOINER.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k)
-        for k in decider.owners.tolist()
-    }
-    labels = set(map(str, decider.classes.tolist()))
-    ambiguous = {
-        label
-        for label in labels
-        if decider.tags and (JOINER in label or label == NO_LABEL)
-    }
-    for text in (*labels, *text_of.values()):
-        with suppress(ParameterError):
-            if clean_label(text) == text and text not in ambiguous:
-                continue
-        raise FileError(
-            f"{name} has a class {text!r}, which cannot name a folder or a set of"
-            " labels, as a class of the page must; fit the model again with another"
-            f" name for it, or remove it: imprint forget {name} {text!r}."
-        )
-    folds = None
-    if head.folds is not None and not head.folds.has_rows:
-        raise FileError(
-            f"{name} was shared without the rows that the page needs to calibrate it;"
-            " use the original file, or imprint predict."
-        )
-    if head.folds is not None:
-        empty = CrossValidation(Head(head.method, head.seed, head.dtype))
-        folds = empty.with_classes(
-            head.folds, {text_of[label]: label for label in head.labels}
-        )
-        folds.derived.put("calibration", head.folds.calibration)
-    texts = tuple(text_of[label] for label in head.labels)
-    return ModelBasis(
-        head=replace(head, labels=texts, folds=folds),
-        exemplars={text_of[label]: of_class for label, of_class in stored.items()},
-        tags=decider if isinstance(decider, TagHead) else None,
-    )
 
 
 class ServedModel(NamedTuple):
@@ -167,24 +74,23 @@ def refitted(
     changed = changed_labels(before.history.labelled, labelled)
     if not changed:
         return before._replace(history=history)
-    if (
-        not labelled.items
-        and labelled.classes
-        and labelled.classes == {label: label for label in basis.head.labels}
-    ):
-        return ServedModel(history, basis, basis.head, basis.exemplars, basis.tags)
+    only = _unchanged_import(labelled, basis)
+    if only is not None:
+        return ServedModel(history, basis, only.head, only.exemplars, only.tags)
     head = before.head.with_folds(None) if before.head is not None else None
     for label in changed:
         if head is not None and label in head:
             head = head.forget(label) if len(head) > 1 else None
-    head, origins = head or basis.empty, imported_labels(labelled, changed, basis)
-    if origins:
-        states = dict(zip(basis.head.labels, basis.head.states))
-        labels = (*head.labels, *origins)
+    head = head or basis.empty
+    imported = {
+        label: basis.imported_class(label, origins)
+        for label, origins in basis.sorted_labels(labelled, changed)
+    }
+    if imported:
         head = replace(
             head,
-            labels=labels,
-            states=(*head.states, *(states[origin] for origin in origins.values())),
+            labels=(*head.labels, *imported),
+            states=(*head.states, *(one.state for one in imported.values())),
         )
     items = fitted_items(labelled, changed, rows)
     X, y = rows_of(items, rows)
@@ -194,19 +100,33 @@ def refitted(
     stored = {
         k: of_class for k, of_class in before.exemplars.items() if k not in changed
     }
-    stored |= {
-        k: basis.exemplars[origin]
-        for k, origin in origins.items()
-        if origin in basis.exemplars
-    }
-    new = Embedded(
-        X.reshape(len(items), head.proxies.weights.shape[1]),
-        [item.path for item in items],
-        (),
-        y,
-    )
-    tags = _tag_head(head) if basis.tags is not None else None
+    parts = {label: one.exemplars for label, one in imported.items() if one.exemplars}
+    stored |= {label: of_class[0] for label, of_class in parts.items()}
+    width = head.proxies.weights.shape[1]
+    new = Embedded(X.reshape(len(items), width), [item.path for item in items], (), y)
+    for label, (_, *others) in parts.items():
+        new = _with_exemplars(new, label, others)
+    tags = _tag_head(head) if basis.has_tags else None
     return ServedModel(history, basis, head, choose_exemplars(head, stored, new), tags)
+
+
+def _unchanged_import(labelled: LabelledSet, basis: ModelBasis) -> ImportedModel | None:
+    """The imported model, if it has all classes and nothing was added to it."""
+    if len(basis.models) != 1 or labelled.items:
+        return None
+    ((digest, model),) = basis.models.items()
+    classes = {label: (Origin(digest, label),) for label in model.head.labels}
+    return model if labelled.classes == classes else None
+
+
+def _with_exemplars(rows: Embedded, label: str, parts: Sequence[Exemplars]) -> Embedded:
+    """Rows, followed by the stored inputs of a class."""
+    X = np.concatenate([rows.X, *(part.X for part in parts)])
+    names = [name for part in parts for name in part.names]
+    labels = [*np.asarray(rows.y).tolist(), *[label] * len(names)]
+    return rows._replace(
+        X=X, names=[*rows.names, *names], y=np.array(labels, dtype=str)
+    )
 
 
 def _tag_head(sets: Head) -> TagHead | None:
@@ -245,20 +165,6 @@ def rows_of(items: Sequence[LabelledItem], rows: EmbeddingTable) -> tuple[Array,
         else np.empty((0, 0), np.float32)
     )
     return X, np.array([item.label for item in items], dtype=str)
-
-
-def imported_labels(
-    labelled: LabelledSet, labels: Collection[str], basis: ModelBasis
-) -> dict[str, str]:
-    """The imported classes among these and their labels in the file, in the order of
-    imprinting there.
-    """
-    current = {
-        origin: label for label, origin in labelled.classes.items() if label in labels
-    }
-    return {
-        current[origin]: origin for origin in basis.head.labels if origin in current
-    }
 
 
 def answer(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.backbones import Backbone
+from imprint.calibration.held import row_digests
 from imprint.core.arrays import Array
 from imprint.core.errors import (
     FileError,
@@ -22,16 +23,34 @@ from imprint.core.errors import (
     reporting,
 )
 from imprint.core.files.atomic import exclusive
+from imprint.core.tree import SEPARATOR
 from imprint.core.workers import SupervisedThread
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.head import Head
+from imprint.head.merging import DigestsByClass, Merged, count_copies
 from imprint.imprinter.embedder import words_of
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.modalities.image import DECODING
 from imprint.serve.evaluation import ModelEvaluation, calibrated, evaluate
-from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, clean_name
-from imprint.serve.model import ModelBasis, ServedModel, imported_basis, refitted
+from imprint.serve.imported import (
+    ImportedModel,
+    ModelBasis,
+    check_levels,
+    check_settings,
+    check_tags,
+    is_copy,
+    read_model,
+)
+from imprint.serve.labelled import (
+    Entry,
+    History,
+    LabelledItem,
+    LabelledSet,
+    clean_label,
+    clean_name,
+)
+from imprint.serve.model import ServedModel, fitted_items, refitted, rows_of
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.unlabelled import LabellingPool, ServedDrift
 
@@ -51,6 +70,10 @@ class CommitOutcome(NamedTuple):
     new: bool = True  # whether anything changed
     # items of other classes that have the same content as the added one
     others: tuple[LabelledItem, ...] = ()
+    # of an `import`: the classes that were here already and are merged with those of
+    # the model, and what the user should know
+    merged: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class Project:
@@ -68,7 +91,10 @@ class Project:
             ServedDrift(),
             LabellingPool(self),
         )
-        self._plain = ModelBasis(Head(method, 0, np.float32, tree_of_labels=True))
+        plain = Head(method, 0, np.float32, tree_of_labels=True)
+        self._imported: dict[str, ImportedModel] = {}  # by the digest of the file
+        self._plain = ModelBasis(plain)
+        self._bases: dict[tuple[str, ...], ModelBasis] = {}
         self._model, self._fitting = ServedModel(History(), self._plain), Lock()
         # the newest one; the model may be some changes newer
         self.evaluation = ModelEvaluation(self._model)
@@ -186,11 +212,20 @@ class Project:
         return self.change(added)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
-        """Replace the classes of the project by those of a model file."""
-        labels = imported_basis(raw, name, self.backbone).head.labels
-        return self.change(
-            {"do": "open", "model": digest_of(raw), "labels": labels}, raw
-        )
+        """Add the classes of a model file; those that exist are merged with it.
+
+        A model that cannot be merged is refused, and nothing changes.
+        """
+        model = read_model(raw, name, self.backbone)
+        digest = digest_of(raw)
+        self._imported[digest] = model
+        entry = {
+            "do": "import",
+            "model": digest,
+            "labels": model.head.labels,
+            "name": clean_name(name, "A model"),
+        }
+        return self.change(entry, raw)
 
     def _commit(
         self, batch: list[tuple[Entry, bytes | None]]
@@ -199,7 +234,7 @@ class Project:
         outcomes: list[CommitOutcome | Exception] = []
         for entry, content in batch:
             try:
-                after, outcome = _applied(history, entry)
+                after, outcome = self._applied(history, entry, content)
             except ImprintError as e:
                 outcomes.append(e)
                 continue
@@ -213,8 +248,110 @@ class Project:
         if entries or files:
             self.store.commit(entries, files)
             self.history = history
+            self._release_models()
             self.evaluated(urgent=False)
         return outcomes
+
+    def _applied(
+        self, history: History, entry: Entry, content: bytes | None
+    ) -> tuple[History, CommitOutcome]:
+        """The history after a change, and its outcome. An item whose content is in its
+        class already is not added.
+        """
+        if entry.get("do") == "add":
+            return _with_item(history, entry)
+        after = history.after(entry)
+        if entry.get("do") == "import":
+            self._imported_model(entry["model"], content)
+            before = history.labelled
+            notices = self._check_import(before, after.labelled, entry)
+            merged = tuple(
+                label
+                for label, origins in before.classes.items()
+                if after.labelled.classes[label] != origins
+            )
+            return after, CommitOutcome(
+                after.revision, merged=merged, notices=tuple(notices)
+            )
+        if after.labelled.models:
+            # undo may bring back a model or a class that no longer fits the others
+            self._basis_of(after.labelled).check_merging(after.labelled)
+        return after, CommitOutcome(after.revision, new=after is not history)
+
+    # Imported models
+
+    def _check_import(
+        self, before: LabelledSet, after: LabelledSet, entry: Entry
+    ) -> list[str]:
+        """Refuse a model that cannot be merged into the project; returns what the user
+        should know.
+        """
+        model = self._imported_model(entry["model"])
+        if not before.classes:
+            return []
+        name = entry["name"]
+        earlier = self._basis_of(before)
+        check_tags(earlier.has_tags, model, name)
+        check_settings(earlier.empty, model, name)
+        if any(SEPARATOR in label for label in before.classes):
+            check_levels(bool(earlier.empty.tree_of_labels), model, name)
+        if is_copy(self.model().head, model):
+            raise ParameterError(
+                f"{name} is a copy of the model of this project, so it cannot be merged"
+                " into it; import it into a new project."
+            )
+        basis = self._basis_of(after)
+        approximate = basis.check_merging(after)
+        copies, conflicts = count_copies([self._digests(before), model.digests()])
+        merged = Merged(
+            None,
+            tuple(approximate),
+            copies,
+            conflicts,
+            lost_calibration=not basis.is_calibrated(after),
+        )
+        return merged.notices(self.modality.plural)
+
+    def _digests(self, labelled: LabelledSet) -> DigestsByClass:
+        """The digests of the rows of all classes: of items and of imported models."""
+        X, y = rows_of(fitted_items(labelled, labelled.classes, self.rows), self.rows)
+        digests: dict[str, list[int]] = {label: [] for label in labelled.classes}
+        for label, number in zip(y.tolist(), row_digests(X).tolist()):
+            digests[label].append(number)
+        for label, origins in labelled.classes.items():
+            for origin in origins:
+                stated = self._imported_model(origin.model).digests()
+                digests[label] += stated.get(origin.label, [])
+        return digests
+
+    def _basis_of(self, labelled: LabelledSet) -> ModelBasis:
+        """The settings and imported models of a state of the project."""
+        if not labelled.models:
+            return self._plain
+        basis = self._bases.get(labelled.models)
+        if basis is None:
+            models = {k: self._imported_model(k) for k in labelled.models}
+            basis = ModelBasis.of(self._plain.empty, models)
+            # any thread may have been faster
+            basis = self._bases.setdefault(labelled.models, basis)
+        return basis
+
+    def _release_models(self) -> None:
+        """Free the memory of imported models that the project no longer has."""
+        current = self.history.labelled.models
+        for digest in self._imported.keys() - set(current):
+            del self._imported[digest]
+        for models in self._bases.keys() - {current}:
+            del self._bases[models]
+
+    def _imported_model(self, digest: str, raw: bytes | None = None) -> ImportedModel:
+        """The content of an imported file, which is read once."""
+        if digest not in self._imported:
+            raw = self.store.file(digest) if raw is None else raw
+            self._imported[digest] = read_model(
+                raw, "the imported model", self.backbone
+            )
+        return self._imported[digest]
 
     # The model and its evaluation
 
@@ -225,13 +362,7 @@ class Project:
         with self._fitting:
             history, before = self.history, self._model
             if history is not before.history:
-                basis, model = before.basis, history.labelled.model
-                if model is None:
-                    basis = self._plain
-                elif model != before.history.labelled.model:
-                    basis = imported_basis(
-                        self.store.file(model), "the imported model", self.backbone
-                    )
+                basis = self._basis_of(history.labelled)
                 self._model = refitted(before, history, basis, self.rows)
             return self._model
 
@@ -302,13 +433,8 @@ class Project:
             list(pool.map(embed, missing.values()))
 
 
-def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
-    """The history after a change, and its outcome. An item whose content is in its
-    class already is not added.
-    """
-    if entry.get("do") != "add":
-        after = history.after(entry)
-        return after, CommitOutcome(after.revision, new=after is not history)
+def _with_item(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
+    """The history with one more item, unless its class has this content already."""
     same = {
         item.label: item
         for item in history.labelled.items.values()

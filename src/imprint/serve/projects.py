@@ -26,8 +26,8 @@ from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT_RECIPE
 from imprint.method import Method
 from imprint.modalities import modality
+from imprint.serve.imported import WITHOUT_BACKBONE
 from imprint.serve.labelled import clean_label
-from imprint.serve.model import WITHOUT_BACKBONE
 from imprint.serve.project import Project, in_use
 from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 

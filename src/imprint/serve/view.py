@@ -42,7 +42,7 @@ def classes(project: Project) -> list[dict[str, Any]]:
                 [i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None]
                 for i in items
             ],
-            "opened": labelled.classes[label] is not None,
+            "opened": bool(labelled.classes[label]),
         }
         for label, items in labelled.by_class().items()
     ]
@@ -101,6 +101,7 @@ def described(
         "drop": f"class {target} deleted",
         "clear": "all classes deleted",
         "open": "model imported",
+        "import": f"{entry.get('name')} imported",
     }
     return {"change": changes[-1].revision, "text": sentences[entry["do"]]}
 
@@ -241,7 +242,7 @@ def _advice(labelled: LabelledSet, result: Evaluation | None) -> list[dict[str, 
     """What would improve the model most, first things first: classes with few items,
     then classes with low recall.
     """
-    sizes = {label: 0 for label, origin in labelled.classes.items() if origin is None}
+    sizes = {label: 0 for label, origins in labelled.classes.items() if not origins}
     sizes |= Counter(
         item.label
         for item in labelled.items.values()

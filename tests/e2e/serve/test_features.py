@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from imprint import Imprinter
+
 from . import browser
 from .browser import chromium, column, save_coloured
 
@@ -120,6 +122,48 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
             lambda: server.json("GET", "/api/evaluation")["held_out"]["rows"] == 9,
             "three more",
         )
+
+
+def test_a_model_is_merged_with_the_classes_of_the_page(serving, photos, tmp_path):
+    model = Imprinter("raw", cache=False)
+    model.fit(str(photos / "train")).forget("green").save(tmp_path / "site.imprint")
+    seeds = Imprinter("raw", cache=False, random_state=1).fit(str(photos / "train"))
+    seeds.save(tmp_path / "other.imprint")
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        for label, part in (("red", "test"), ("green", "train")):
+            page.new_class(label)
+            page.add(label, sorted((photos / part / label).iterdir()))
+        page.until_text(f"{column('green')} .count", "8")
+        page.click("#tab-export")
+        page.type("#open-model", str(tmp_path / "other.imprint"))
+        page.wait(
+            lambda: (
+                "other.imprint has random_state 1 and this project has 0"
+                in page.text("#notes")
+            ),
+            "the refusal",
+        )
+        page.type("#open-model", str(tmp_path / "site.imprint"))
+        page.wait(
+            lambda: "Merged with classes that were here: red." in page.text("#notes"),
+            "the merged class",
+        )
+        opened = {
+            one["label"]: one["opened"] for one in server.json("GET", "/api/classes")
+        }
+        assert opened == {"red": True, "green": False, "blue": True}
+        assert (
+            page.find("#undo")
+            .get_attribute("title")
+            .startswith("Undo: site.imprint imported")
+        )
+        page.click("#notes .note:last-child button")
+        page.wait(
+            lambda: len(server.json("GET", "/api/classes")) == 2,
+            "the import to be undone",
+        )
+        assert page.complaints() == []
 
 
 def evaluated(page, server):

@@ -166,6 +166,7 @@ def test_the_report_shows_the_evaluation_on_one_page(client):
 
 def test_a_model_is_imported_extended_and_removed_by_undo(labelled, project, tmp_path):
     raw = labelled.ask("GET", "/api/take/model.imprint")[2]
+    labelled.change(do="clear")
     assert labelled.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
     assert labelled.labels() == {"bottom": 0, "top": 0}
     (reply,) = labelled.json("POST", "/api/predict?why", image(999, shade=1))[1]
@@ -183,7 +184,7 @@ def test_a_model_is_imported_extended_and_removed_by_undo(labelled, project, tmp
         "without its examples"
         in labelled.change(do="merge", label="low", into="top")[1]["error"]
     )
-    for _ in range(4):
+    for _ in range(5):
         labelled.change(do="undo")
     assert labelled.labels() == {"top": 12, "bottom": 12}
     assert (

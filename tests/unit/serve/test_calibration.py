@@ -210,6 +210,7 @@ def test_the_cross_validation_of_an_imported_model_uses_its_method(
         client.add("bottom", 100 + i, 1)
     before = project.evaluated().result(60)
     model = saved(fitted(generator="mean"), tmp_path / "a.imprint")
+    client.change(do="clear")
     client.json("POST", "/api/import?name=a.imprint", model)
     client.add("top", 777, 0)
     folds = evaluate(project.model(), before, project.rows).folds

@@ -181,7 +181,7 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
             "raw",
             1,
         )
-        assert project.model().basis.head.method.generator.__class__.__name__ == "Mean"
+        assert project.model().basis.empty.method.generator.__class__.__name__ == "Mean"
         project.close()
     texts, _ = projects.start_project(None, backbone="minilm")
     assert texts.folder.name == "project-text", (

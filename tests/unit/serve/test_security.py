@@ -275,7 +275,7 @@ def test_images_are_encoded_again_before_they_are_shown(client):
 def test_a_project_has_one_owner(project):
     with pytest.raises(FileError, match="in use"):
         Project(
-            project.folder, "raw", project.backbone, project.model().basis.head.method
+            project.folder, "raw", project.backbone, project.model().basis.empty.method
         )
     token_of(project.folder)
     assert os.stat(project.folder / "token").st_mode & 0o777 == 0o600

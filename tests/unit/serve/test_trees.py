@@ -129,6 +129,7 @@ def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
     model.save(tmp_path / "nested.imprint")
     document, arrays = container.read(tmp_path / "nested.imprint")
     container.write(tmp_path / "flat.imprint", {**document, "tree": False}, arrays)
+    project.change({"do": "clear"}).result()
     project.import_model(
         (tmp_path / "flat.imprint").read_bytes(), "flat.imprint"
     ).result()

@@ -23,7 +23,7 @@ export function showExport() {
       offer(store.typed ? "Texts" : "Examples", "images.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
       offer("Report", "evaluation.html", "Accuracy, confusion matrix, reliability diagram and a map, in one file.", report(), why())),
     h("div", { class: "panel" }, h("h3", {}, "Import"),
-      h("p", { class: "muted" }, `A model file replaces the classes here and keeps its calibration. ${store.typed ? "A saved images.zip or a table" : "A saved images.zip or a folder per class"} adds to them. Everything can be undone.`),
+      h("p", { class: "muted" }, `A model file brings its classes and its calibration; those with the name of a class here are merged with it. ${store.typed ? "A saved images.zip or a table" : "A saved images.zip or a folder per class"} adds examples. Everything can be undone.`),
       h("div", { class: "row" },
         picker("Import a model", { accept: ".imprint", multiple: false, id: "open-model" }, ([file]) => importFile(file)),
         picker(store.typed ? "Import an images.zip or a table" : "Import an images.zip", { accept: store.typed ? ".zip,.csv" : ".zip", multiple: false, id: "open-archive" }, ([file]) => importFile(file)),

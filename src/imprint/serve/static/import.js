@@ -3,18 +3,19 @@
 import { note } from "./dom.js";
 import { addClasses, openFolder } from "./examples.js";
 import * as server from "./server.js";
-import { noun, refresh, store } from "./store.js";
+import { noun, refresh, store, undoChange } from "./store.js";
 import { table, unzipped } from "./zip.js";
 
 export const isImport = (name) => /\.(imprint|zip)$/i.test(name) || (store.typed && /\.csv$/i.test(name));
 
-/** A model replaces the classes; an archive and a table add to them. */
+/** All of them add to the classes; those of a model are merged with classes of the same name. */
 export async function importFile(file) {
   try {
     if (/\.imprint$/i.test(file.name)) {
-      await server.importModel(file);
+      const { revision, merged, notices } = await server.importModel(file);
       await refresh();
-      note(`${file.name} is imported.`);
+      const sentences = [`${file.name} is imported.`, mergedSentence(merged), ...notices];
+      note(sentences.filter(Boolean).join(" "), "info", { label: "Undo", run: () => undoChange(revision) });
       return;
     }
     const inside = /\.zip$/i.test(file.name) ? await unzipped(file) : [{ file, path: file.name }];
@@ -24,6 +25,14 @@ export async function importFile(file) {
   } catch (error) {
     note(error.message, "error");
   }
+}
+
+const NAMED = 5; // merged classes that a note names
+
+function mergedSentence(labels) {
+  if (!labels.length) return "";
+  const others = labels.length > NAMED ? ` and ${labels.length - NAMED} more` : "";
+  return `Merged with classes that were here: ${labels.slice(0, NAMED).join(", ")}${others}.`;
 }
 
 /** Add a small labelled set that the server brings along. */
