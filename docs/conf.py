@@ -1,18 +1,24 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 from imprint.core import __version__
 
 HERE = Path(__file__).resolve().parent
 project, author, release = "imprint", "The imprint developers", __version__
 copyright = author
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+copybutton_prompt_text = "$ "  # of a console block, only what is typed is copied
+html_math_renderer = "mathml"  # no script, nothing from elsewhere
 highlight_language = "text"
 smartquotes_action = "qe"  # quotes and ellipses; `--` stays two dashes, as options have
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "imprint"
@@ -56,7 +62,16 @@ def setup(app: Any) -> None:
     """Link the two sites, and finish the pages."""
     app.add_config_value("OTHER_SITE", OTHER_SITE, "env", tuple)
     app.connect("source-read", _link_other_site)
+    app.add_html_math_renderer(
+        "mathml", (_render_math, None), (partial(_render_math, display="block"), None)
+    )
     app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
+
+
+def _render_math(page: Any, node: Any, display: str = "inline") -> None:
+    """LaTeX as MathML, which browsers draw and screen readers read."""
+    page.body.append(convert(node.astext(), display=display))
+    raise SkipNode
 
 
 def _link_other_site(app: Any, page: str, source: list[str]) -> None:

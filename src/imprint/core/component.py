@@ -27,8 +27,8 @@ DEFAULT_METHOD = dict(
     norm_inf="l2",
     aggregator="kernel",
 )
-"""The default method of classifiers, models and commands; docs/methods.md measures
-other numbers of proxies than the default of `kmeans`.
+"""The default method of classifiers, models and commands; docs/benchmarks/kernel.md
+measures other numbers of proxies than the default of `kmeans`.
 """
 PARTS = tuple(DEFAULT_METHOD)  # the names of the five parts of a method
 MAX_TEXT_LENGTH = 200  # characters; a component's text is a short call, never a program
