@@ -9,6 +9,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.labels import distinct
 from imprint.generators._base import row_masses
 from imprint.head.merging import ClassFit, StoredRows, concatenated, stored_rows
+from imprint.kernels.matching import matching_rows
 
 if TYPE_CHECKING:
     from imprint.head.head import Head
@@ -37,6 +38,31 @@ def learn_newest(
             new = StoredRows(new.rows[1:], new.weight[1:])
         head = _with_newest(head, label, new, max_rows)
     return head
+
+
+def newest_rows(y: Array, max_rows: int) -> Array:
+    """The indices of the last rows of each class, in ascending order."""
+    present, index = distinct(y)
+    parts = [np.flatnonzero(index == i)[-max_rows:] for i in range(len(present))]
+    return np.sort(np.concatenate(parts))
+
+
+def remaining(
+    head: "Head",
+    label: Any,
+    X: Array,
+) -> Array:
+    """Which rows are training rows of a class of which the head holds every row.  #
+    (n,)
+    """
+    stored = stored_rows(head, label)
+    if stored is not None:
+        return matching_rows(X, stored.rows).stored
+    summary = head.states[head.labels.index(label)].summary
+    kept = head.method.generator.all_rows(summary)
+    if kept is None:
+        return np.zeros(len(X), dtype=bool)
+    return matching_rows(head.method.scaling("pre").apply(X), kept[0]).stored
 
 
 def _with_newest(

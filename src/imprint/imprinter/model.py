@@ -262,17 +262,23 @@ class Imprinter(Predictor):
         sample_weight: Any = None,
         *,
         progress: Report | None = None,
+        max_rows: int | None = None,
     ) -> Self:
         """Imprint new classes, and more items of known ones; the other classes do not
         change.
+
+        With `max_rows`, each class that gets items keeps its newest ones only, for
+        streams whose classes drift; see `ImprintClassifier.partial_fit`.
         """
+        if max_rows is not None:
+            max_rows = check_int("add", "max_rows", max_rows)
         state = self.state  # raises before any work if the model is not fitted
         classes = state.head.classes.tolist()
         rows = self.embed(data, y, sample_weight, progress=progress, classes=classes)
         new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
             rows = append_names(rows, self._names.rows(sorted(new), self.backbone))
-        compare_and_set(self, "_state", lambda state: state.with_rows(rows))
+        compare_and_set(self, "_state", lambda state: state.with_rows(rows, max_rows))
         return self
 
     def forget(self, label: Any) -> Self:

@@ -27,6 +27,7 @@ from imprint.head import Decider, Head
 from imprint.head.card import ModelCard, model_card
 from imprint.head.decider import merge
 from imprint.head.merging import Merged
+from imprint.head.windows import newest_rows, remaining
 from imprint.imprinter.embedder import NO_BACKBONE, BackboneEmbedder
 from imprint.imprinter.items import Embedded
 from imprint.kernels.matching import matching_rows
@@ -104,9 +105,11 @@ class ImprinterState(NamedTuple):
     named: bool = False  # whether one row of each class is its name
     class_weight: Any = None  # of the `ImprintClassifier` that was fitted
 
-    def with_rows(self, rows: Embedded) -> Self:
+    def with_rows(self, rows: Embedded, max_rows: int | None = None) -> Self:
         """The state after more rows, of known or of new classes. A model of tags also
         accepts rows with one label.
+
+        With `max_rows`, each class that gets rows keeps its newest ones only.
         """
         head, imprinted = self.head, self.head.imprinted
         if self.class_weight is not None:
@@ -126,11 +129,41 @@ class ImprinterState(NamedTuple):
         if rows.tags is None and head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         rows = _with_positive_weights(rows)
+        if max_rows is not None:
+            return self._with_newest(rows, max_rows)
         head = head.learn(
             rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y), rows.weight
         )
         return self._replace(
             head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows)
+        )
+
+    def _with_newest(self, rows: Embedded, max_rows: int) -> Self:
+        """The state after more rows, with the newest of each class that gets some."""
+        if not isinstance(self.head, Head):
+            owner = "tags" if self.head.tags else "models that keep a network's classes"
+            raise ParameterError(f"max_rows: {owner} have no such limit; leave it out.")
+        chosen = newest_rows(np.asarray(rows.y), max_rows)
+        newest = _rows_at(rows, chosen)
+        X = newest.X.astype(self.head.dtype, copy=False)
+        y = np.asarray(newest.y)
+        head = self.head.learn_newest(X, y, newest.weight, max_rows)
+        stored = dict(self.exemplars)
+        moved: dict[Any, Exemplars] = {}
+        for label in rows.labels:
+            earlier = stored.pop(label, None)
+            if earlier is not None:
+                X = earlier.X.astype(head.dtype, copy=False)
+                moved[label] = earlier.only(remaining(head, label, X))
+        names = [name for one in moved.values() for name in one.names]
+        labels = [label for label, one in moved.items() for _ in one.names]
+        candidates = newest._replace(
+            X=np.concatenate([*(one.X for one in moved.values()), newest.X]),
+            names=[*names, *newest.names],
+            y=as_labels([*labels, *y.tolist()]),
+        )
+        return self._replace(
+            head=head, exemplars=choose_exemplars(head, stored, candidates)
         )
 
     def count_known(self, rows: Embedded) -> int:
@@ -371,11 +404,17 @@ def _with_positive_weights(rows: Embedded) -> Embedded:
         return rows
     positive = np.flatnonzero(weight)
     weight = weight[positive]
+    rows = _rows_at(rows, positive)
+    return rows._replace(weight=None if (weight == 1).all() else weight)
+
+
+def _rows_at(rows: Embedded, chosen: Array) -> Embedded:
+    """Some of the rows, by their indices."""
     return rows._replace(
-        X=rows.X[positive],
-        names=[rows.names[i] for i in positive.tolist()],
-        y=np.asarray(rows.y)[positive],
-        weight=None if (weight == 1).all() else weight,
+        X=rows.X[chosen],
+        names=[rows.names[i] for i in chosen.tolist()],
+        y=np.asarray(rows.y)[chosen],
+        weight=None if rows.weight is None else rows.weight[chosen],
     )
 
 

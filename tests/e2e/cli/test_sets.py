@@ -189,3 +189,17 @@ def test_shared_models_predict_and_merge(imprint, paint, tmp_path):
         "proxies are training rows"
     )
     assert not (tmp_path / "x.imprint").exists()
+
+
+def test_a_class_keeps_its_newest_inputs(imprint, paint, tmp_path):
+    first = paint(tmp_path / "first", ["dark", "light"], n=8)
+    more = paint(tmp_path / "more", ["dark"], n=8, first=50)
+    assert imprint("fit", first, "-o", "m.imprint", *RAW).code == 0
+    imprint("add", "m.imprint", more, "--max-rows", 0).refused("--max-rows")
+    assert imprint("add", "m.imprint", more, "--max-rows", 6).code == 0
+    card = json.loads(imprint("card", "m.imprint", "--json").out)
+    newest = paint(tmp_path / "newest", ["light"], n=8)
+    paint(newest, ["dark"], n=6, first=52)
+    assert imprint("fit", newest, "-o", "one.imprint", *RAW).code == 0
+    expected = json.loads(imprint("card", "one.imprint", "--json").out)
+    assert card == expected

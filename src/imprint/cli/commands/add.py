@@ -26,6 +26,15 @@ def command(
         metavar="CLASS",
         help="The class of everything in DATA, such as a folder of one class.",
     ),
+    max_rows: int | None = Option(
+        None,
+        metavar="N",
+        min=1,
+        help=(
+            "Each class that gets inputs keeps its N newest ones only, first in, first"
+            " out, for streams whose classes drift."
+        ),
+    ),
     columns: options.TagColumns,
     network: options.NetworkOfModel,
     json: bool = options.JSON,
@@ -36,7 +45,7 @@ def command(
     rows, _ = models.embed(model, data, columns, label)
     with Imprinter.change(file, **vars(network)) as model:
         copies = model.state.count_known(rows)
-        model.add(rows)
+        model.add(rows, max_rows=max_rows)
     if copies:
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
     models.report(model, file, json, rows)
