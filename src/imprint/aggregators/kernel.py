@@ -29,6 +29,7 @@ from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import (
     MAX_WITNESSES,
     Posterior,
+    Process,
     add_classes,
     remove_classes,
     restore,
@@ -473,7 +474,7 @@ class Kernel(Aggregator):
             return None
         dtype, double = proxies.weights.dtype, np.float64
         weights = prepared.place(proxies.weights[prepared.centres])
-        k = self._graph_kernel(g, x, weights, prepared)
+        k = self._graph_kernel(g, x, weights, prepared, prepared.system)
         S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
         P = g.add(
             "Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1
@@ -490,7 +491,7 @@ class Kernel(Aggregator):
         if len(system.removed_rows):
             return None
         proxies_of_doubt = to_numpy(system.weights)
-        k = self._graph_kernel(g, x, proxies_of_doubt, prepared)
+        k = self._graph_kernel(g, x, proxies_of_doubt, prepared, system)
         # L^-T
         inverse_factor = to_numpy(
             system.factor.forward(like(np.eye(len(system.weights)), system.weights))
@@ -504,25 +505,34 @@ class Kernel(Aggregator):
         return str(g.add("Sqrt", g.add("Max", variance, g.constant(0, np.float64))))
 
     def _graph_kernel(
-        self, g: Any, x: str, weights: Array, prepared: SolvedKernel
+        self,
+        g: Any,
+        x: str,
+        weights: Array,
+        prepared: SolvedKernel,
+        system: Process,
     ) -> str:
-        """The kernels of queries and proxies, exp(-rate |q - w|^2); the proxies are in
-        the metric.  # (n, p)
+        """The kernels of queries and proxies, exp(-rate |q - w|^2), in double
+        precision; the proxies are in the metric.  # (n, p)
+
+        They are computed in float32 where the library does so too.
         """
         if prepared.metric is not None:
             x = prepared.metric.graph(g, x, weights.dtype)
-        double, rate = np.float64, self.gamma / prepared.scale
-        centre = to_numpy(prepared.system.centre).astype(double)
-        W = weights.astype(double) - centre
-        q = g.add("Sub", g.cast(x, double), g.constant(centre, double))
-        cross = g.add("Gemm", q, g.constant(2 * rate * W, double), transB=1)
+        rate = self.gamma / prepared.scale
+        dtype = np.float32 if system.is_graph_in_float32 else np.float64
+        centre = to_numpy(prepared.system.centre).astype(np.float64)
+        W = weights.astype(np.float64) - centre
+        q = g.add("Sub", g.cast(x, dtype), g.constant(centre, dtype))
+        cross = g.add("Gemm", q, g.constant(2 * rate * W, dtype), transB=1)
         squares = g.add(
             "Mul",
             g.reduce("ReduceSumSquare", q, 1, keep=True),
-            g.constant(rate, double),
+            g.constant(rate, dtype),
         )
-        lengths = g.constant(rate * squared_norms(W), double)
-        return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths)))
+        lengths = g.constant(rate * squared_norms(W), dtype)
+        exponents = g.add("Sub", g.add("Sub", cross, squares), lengths)
+        return str(g.cast(g.add("Exp", exponents), np.float64))
 
 
 def class_weights(proxies: Proxies | Change, balance: float) -> Array:

@@ -2,6 +2,7 @@
 head.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import IO, Any
@@ -32,29 +33,44 @@ OLDEST = 13  # earlier opsets pass axes as attributes
 
 
 class Graph:
-    """Nodes and constants; every call adds one and returns the name of its result."""
+    """Nodes and constants; every call adds one and returns the name of its result.
+
+    An equal constant or an equal node is added once: scores and `known` follow from the
+    same kernels.
+    """
 
     def __init__(self, opset: int = OPSET, prefix: str = "imprint"):
         self.opset = opset
         self.prefix = prefix  # of the names of its nodes and constants
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self._named: dict[Any, str] = {}  # of what was added before
 
     def constant(self, value: Any, dtype: Any) -> str:
         """A stored array."""
-        name = f"{self.prefix}/constant_{len(self.constants)}"
         array = np.array(value, dtype, order="C")
-        self.constants.append(numpy_helper.from_array(array, name))
-        return name
+        is_text = array.dtype.kind == "O"
+        content = repr(array.tolist()).encode() if is_text else array.tobytes()
+        digest = hashlib.sha256(content).digest()
+        key = (digest, array.dtype.str, array.shape)
+        if key not in self._named:
+            name = f"{self.prefix}/constant_{len(self.constants)}"
+            self.constants.append(numpy_helper.from_array(array, name))
+            self._named[key] = name
+        return self._named[key]
 
     def add(
         self, kind: str, *inputs: str, result: str | None = None, **attributes: Any
     ) -> str:
         """One operator."""
+        key = (kind, inputs, repr(attributes))
+        if result is None and key in self._named:
+            return self._named[key]
         name = result or f"{self.prefix}/{kind}_{len(self.nodes)}"
         self.nodes.append(
             helper.make_node(kind, list(inputs), [name], name=name, **attributes)
         )
+        self._named.setdefault(key, name)
         return name
 
     def split(

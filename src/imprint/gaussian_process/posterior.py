@@ -138,6 +138,11 @@ class Process(ABC):
         """`scores` and `doubt` of the same queries."""
         return self.scores(Q), self.doubt(Q)
 
+    @property
+    def is_graph_in_float32(self) -> bool:
+        """Whether an exported graph computes kernels in float32."""
+        return False
+
     def contributions(self, Q: Array, classes: Array) -> Array:
         """The contribution of each proxy to the score of one class per query.  # (q,
         proxies) float64
@@ -220,6 +225,11 @@ class Posterior(Process):
         _, right, by_class = self._operands(Q)
         is_narrow = dtype_name(right) == "float32" != dtype_name(by_class)
         return is_narrow and self._is_doubt_precise
+
+    @property
+    def is_graph_in_float32(self) -> bool:
+        weights = to_numpy(self.weights)
+        return self._has_shared_kernels(weights[:0])
 
     @cached_property
     def _is_doubt_precise(self) -> bool:

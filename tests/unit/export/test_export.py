@@ -101,6 +101,34 @@ def test_calibrated_onnx_heads_equal_the_library(digits, tmp_path, aggregator):
     np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "noise", "stored"),
+    [
+        (np.float32, 0.1, np.float32),
+        (np.float32, 1e-8, np.float64),
+        (np.float64, 0.1, np.float64),
+    ],
+)
+def test_scores_and_p_values_share_kernels_in_the_precision_of_the_library(
+    digits, tmp_path, dtype, noise, stored
+):
+    X, y, queries = digits
+    aggregator = f"kernel(noise={noise})"
+    settings = {"generator": "all", "blocks": (40, 24), "calibrate": True}
+    model = ImprintClassifier(**settings, aggregator=aggregator, random_state=0)
+    model.fit(X.astype(dtype), y)
+    export(model, tmp_path / "h.onnx")
+    graph = onnx.load(tmp_path / "h.onnx").graph
+    arrays = [onnx.numpy_helper.to_array(one) for one in graph.initializer]
+    (proxies,) = [one for one in arrays if one.shape == (len(X), X.shape[1])]
+    assert proxies.dtype == stored
+    queries = queries.astype(dtype)
+    _, probabilities, known = run(tmp_path / "h.onnx", embeddings=queries)
+    expected = model.predict_proba(queries)
+    np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
+
+
 def test_p_values_of_a_graph_count_held_out_rows_with_an_equal_score():
     S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
     estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))

@@ -258,3 +258,13 @@ def test_a_model_of_series_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="no program prepares series"):
         export_whole(model, tmp_path / "whole")
     assert not (tmp_path / "whole").exists()
+
+
+def test_two_networks_together_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (9, 9, 3), dtype=np.uint8) for _ in range(6)]
+    model = Imprinter("tinynet+raw", cache=False, calibrate=False)
+    model.fit((images, ["a", "b"] * 3))
+    with pytest.raises(ParameterError, match=r"not tinynet\+raw; export the head"):
+        export_whole(model, tmp_path / "whole")
+    assert list(tmp_path.iterdir()) == []
