@@ -43,8 +43,11 @@ def learn_newest(
 def newest_rows(y: Array, max_rows: int) -> Array:
     """The indices of the last rows of each class, in ascending order."""
     present, index = distinct(y)
-    parts = [np.flatnonzero(index == i)[-max_rows:] for i in range(len(present))]
-    return np.sort(np.concatenate(parts))
+    newest = []
+    for i in range(len(present)):
+        rows = np.flatnonzero(index == i)
+        newest.append(rows[-max_rows:])
+    return np.sort(np.concatenate(newest))
 
 
 def remaining(
@@ -62,7 +65,9 @@ def remaining(
     kept = head.method.generator.all_rows(summary)
     if kept is None:
         return np.zeros(len(X), dtype=bool)
-    return matching_rows(head.method.scaling("pre").apply(X), kept[0]).stored
+    rows, _ = kept
+    scaled = head.method.scaling("pre").apply(X)
+    return matching_rows(scaled, rows).stored
 
 
 def _with_newest(
@@ -87,9 +92,11 @@ def _with_newest(
             " calibrate=True, with max_rows or keep_rows=True from the beginning, or"
             " generator='all' with equal norm_pre and norm_inf."
         )
+    rows, masses = kept
+    earlier = StoredRows(rows, row_masses(rows, masses))
     scaled = method.scaling("pre").apply(new.rows)
-    earlier = StoredRows(kept[0], row_masses(kept[0], kept[1]))
-    newest = _newest(concatenated([earlier, StoredRows(scaled, new.weight)]), max_rows)
+    added = StoredRows(scaled, new.weight)
+    newest = _newest(concatenated([earlier, added]), max_rows)
     state = method.summarise_scaled(*newest, head.seed, label)
     return head.with_state(label, state, None)
 
