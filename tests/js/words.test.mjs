@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { advice, answered, contribution, count, familiarity, percent } from "../../src/imprint/serve/static/words.js";
 
 test("shares never round to certainty", () => {
-  assert.deepEqual([1, 0.99996, 0.9994, 0.5, 0.0004, 0].map(percent).map((text) => text.replaceAll("\u00a0", " ")), ["100 %", "> 99.9 %", "99.9 %", "50.0 %", "< 0.1 %", "0 %"]);
+  assert.deepEqual([1, 0.99996, 0.9994, 0.5, 0.0004, 0].map(percent).map((text) => text.replaceAll("\u00a0", " ")), ["100.0 %", "> 99.9 %", "99.9 %", "50.0 %", "< 0.1 %", "0.0 %"]);
 });
 
 test("counts and weights read as people write them", () => {

@@ -14,6 +14,24 @@ from typer import Argument, Option
 
 from imprint import recipes
 from imprint.cli.files import check_model, check_page
+from imprint.cli.help import with_placeholder
+
+# The sections of the help. An option of several commands is in the same one in each.
+DATA_SECTION = "Data"
+METHOD_SECTION = "Method"
+CLASSES_SECTION = "Classes"
+STORED_SECTION = "What the model holds"
+ANSWER_SECTION = "Answers"
+WINDOW_SECTION = "Windows of recordings"
+BACKBONE_SECTION = "Backbone"
+OUTPUT_SECTION = "Output"
+ADDRESS_SECTION = "Address"
+ACCESS_SECTION = "Access"
+LIMIT_SECTION = "Limits"
+WATCHING_SECTION = "Watching"
+PROJECT_SECTION = "Project"
+RUNNING_SECTION = "Running"
+PAPER_SECTION = "Studies of the paper"
 
 MODEL = Argument(
     metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model
@@ -32,14 +50,19 @@ TREE = Option(
         " classes, or each top folder as one class. [default: a tree for folders,"
         " unless the sub-folders have numbers as names; --flat for other data]"
     ),
+    rich_help_panel=DATA_SECTION,
 )
 TEXT_COLUMN = Option(
-    None, metavar="NAME", help="The column of texts in a table. [default: text]"
+    None,
+    metavar="NAME",
+    help="The column of texts in a table. [default: text]",
+    rich_help_panel=DATA_SECTION,
 )
 ENCODING = Option(
     None,
     metavar="NAME",
     help="The encoding of a table of text, such as latin-1. [default: utf-8]",
+    rich_help_panel=DATA_SECTION,
 )
 BACKBONE = Option(
     None,
@@ -51,30 +74,72 @@ BACKBONE = Option(
         " images, minilm for texts, yamnet for sounds]"
     ),
     autocompletion=lambda: import_module("imprint.backbones").names(),  # loads NumPy
+    rich_help_panel=BACKBONE_SECTION,
 )
 MOVED_BACKBONE = Option(
     None,
     "--backbone",
     "-b",
     help="New path of the model's backbone (onnx:FILE), if its file has moved.",
+    rich_help_panel=BACKBONE_SECTION,
 )
 RECIPE_HELP = "A method by name, see `imprint list recipes`. [default: kernel]"
-RECIPE = Option(None, "--recipe", "-r", help=RECIPE_HELP, autocompletion=recipes.names)
-DEVICE = Option("cpu", help="Device of the backbone: cpu or cuda.")
-THREADS = Option(
-    None, min=1, help="Maximum number of cores for the backbone. [default: all]"
+RECIPE = Option(
+    None,
+    "--recipe",
+    "-r",
+    help=RECIPE_HELP,
+    autocompletion=recipes.names,
+    rich_help_panel=METHOD_SECTION,
 )
-ENGINE = Option("local", help="local, or ray: the cluster at RAY_ADDRESS.")
-CACHE = Option(True, help="Cache embeddings, so that repeated runs are fast.")
-JSON = Option(False, "--json", help="JSON on standard output, for programs.")
+DEVICE = Option(
+    "cpu",
+    metavar="DEVICE",
+    help="Device of the backbone: cpu or cuda.",
+    rich_help_panel=BACKBONE_SECTION,
+)
+THREADS = Option(
+    None,
+    min=1,
+    help="Maximum number of cores for the backbone. [default: all]",
+    rich_help_panel=BACKBONE_SECTION,
+)
+ENGINE = Option(
+    "local",
+    metavar="ENGINE",
+    help="local, or ray: the cluster at RAY_ADDRESS.",
+    rich_help_panel=BACKBONE_SECTION,
+)
+CACHE = Option(
+    True,
+    help="Cache embeddings, so that repeated runs are fast.",
+    rich_help_panel=BACKBONE_SECTION,
+)
+JSON = Option(
+    False,
+    "--json",
+    help="JSON on standard output, for programs.",
+    rich_help_panel=OUTPUT_SECTION,
+)
 PAGE = Option(
-    None, metavar="FILE", help="Write the result as one HTML page.", callback=check_page
+    None,
+    metavar="FILE",
+    help="Write the result as one HTML page.",
+    callback=check_page,
+    rich_help_panel=OUTPUT_SECTION,
 )
 
 
 def output(help: str, default: Any = ...) -> Any:
     """The option `--output`, which is required if it has no default."""
-    return Option(default, "--output", "-o", metavar="FILE", help=help)
+    return Option(
+        default,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help=help,
+        rich_help_panel=OUTPUT_SECTION,
+    )
 
 
 # the answer for an input whose p-value is too small
@@ -94,10 +159,16 @@ class DataColumns:
     """Where the labels and the texts of data are, and how these are encoded."""
 
     labels: Path | None = Option(
-        None, metavar="FILE", help="One label per row, for a .npy file of embeddings."
+        None,
+        metavar="FILE",
+        help="One label per row, for a .npy file of embeddings.",
+        rich_help_panel=DATA_SECTION,
     )
     label_column: str | None = Option(
-        None, metavar="NAME", help="The column of labels in a table. [default: label]"
+        None,
+        metavar="NAME",
+        help="The column of labels in a table. [default: label]",
+        rich_help_panel=DATA_SECTION,
     )
     text_column: str | None = TEXT_COLUMN
     encoding: str | None = ENCODING
@@ -116,6 +187,7 @@ class TagColumns(DataColumns):
             "The column of labels in a table; several (tags) as NAME,NAME. [default:"
             " label]"
         ),
+        rich_help_panel=DATA_SECTION,
     )
     separator: str | None = Option(
         None,
@@ -124,6 +196,7 @@ class TagColumns(DataColumns):
             "Inputs may have several labels (tags): cells of a table are split at TEXT,"
             " such as '|', and equal files in several folders are one input."
         ),
+        rich_help_panel=DATA_SECTION,
     )
 
 
@@ -177,7 +250,9 @@ def expand_groups(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters.append(
                 p.replace(name=field.name, annotation=field.type, default=field.default)
             )
-    keywords = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
+    keywords = [
+        with_placeholder(p).replace(kind=Parameter.KEYWORD_ONLY) for p in parameters
+    ]
     call.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in keywords}
     return call

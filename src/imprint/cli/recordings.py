@@ -14,7 +14,7 @@ import numpy as np
 from typer import Option
 
 from imprint.active.drift import DriftMonitor
-from imprint.cli import terminal
+from imprint.cli import options, terminal
 from imprint.cli.options import NONE_OF_THESE
 from imprint.cli.terminal import percent
 from imprint.core.arrays import Array
@@ -36,12 +36,19 @@ class WindowOptions:
         None,
         metavar="LENGTH",
         help="Cut recordings into windows: samples, such as 128, or seconds, as 2.56s.",
+        rich_help_panel=options.WINDOW_SECTION,
     )
     step: str | None = Option(
-        None, metavar="LENGTH", help="From one window to the next. [default: LENGTH]"
+        None,
+        metavar="LENGTH",
+        help="From one window to the next. [default: LENGTH]",
+        rich_help_panel=options.WINDOW_SECTION,
     )
     rate: float | None = Option(
-        None, metavar="HZ", help="Samples per second, for lengths in seconds."
+        None,
+        metavar="HZ",
+        help="Samples per second, for lengths in seconds.",
+        rich_help_panel=options.WINDOW_SECTION,
     )
 
     def windows(self, model: Imprinter) -> Windows | None:

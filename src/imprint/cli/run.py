@@ -10,11 +10,11 @@ from typing import Any
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from imprint import cli
 from imprint.cli import terminal
+from imprint.cli.help import CommandHelp, GroupHelp, write_section
 from imprint.cli.streams import OutputError, discard_output
 from imprint.core import __version__
 from imprint.core.errors import ImprintError, UnreadableInput
@@ -25,6 +25,15 @@ SUMMARIES = {
     file.stem: file.read_text("utf-8").partition("\n")[0].strip('"') for file in FILES
 }
 """Every command, and the first line of its file: the first sentence of its help."""
+TASKS = {
+    "Start here": ("demo", "sample", "serve"),
+    "Make a model": ("fit", "add", "forget", "rename", "merge", "split"),
+    "Use a model": ("predict", "evaluate", "watch", "api", "export"),
+    "Pass a model on": ("card", "share"),
+    "Improve the data": ("check", "suggest"),
+    "Experiments": ("embed", "collapse", "study", "list"),
+}
+"""The commands in the order of the help. A test checks that each is in one task."""
 EXIT_FAILURE, EXIT_USAGE = 1, 2
 """Exit codes besides 0 and `cli.EXIT_INTERRUPTED`: some inputs failed; invalid usage or
 input.
@@ -138,19 +147,21 @@ def load_command(name: str) -> Any:
 
     module = import_module(f"imprint.cli.commands.{name}")
     app = typer.Typer(
+        cls=GroupHelp,
         add_completion=False,
         rich_markup_mode=None,
         no_args_is_help=True,
         help=module.__doc__,
     )
     for function in getattr(module, "COMMANDS", None) or [module.command]:
-        app.command(help=function.__doc__ or module.__doc__)(expand_groups(function))
+        register = app.command(cls=CommandHelp, help=function.__doc__ or module.__doc__)
+        register(expand_groups(function))
     command = get_command(app)
     command.name = name
     return command
 
 
-class _Group(TyperGroup):
+class _Group(GroupHelp):
     """All commands. A command is imported when it is used, so that others start
     fast.
     """
@@ -159,8 +170,9 @@ class _Group(TyperGroup):
         return load_command(name) if name in SUMMARIES else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+        for task, names in TASKS.items():
+            entries = [(name, SUMMARIES[name]) for name in names]
+            write_section(formatter, task, entries)
 
 
 def application() -> Any:

@@ -5,6 +5,7 @@ terminal.
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ direction, are escaped.
 """
 # by which spreadsheets recognise a formula (OWASP, CSV injection)
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+NO_BREAK = "\u00a0"  # a space at which no line ends
+ERROR = "Error: "
+NEXT_COMMAND = "Next: "  # a line that is not broken, so that it can be copied
 PIPE_COLUMNS = 10_000  # the width of a pipe or file: nothing is cut
 # below the first width, labels in a list are cut to the second
 NARROW_TERMINAL, BRIEF_WIDTH = 100, 16
@@ -36,6 +40,8 @@ MIN_TEXT_WIDTH, MIN_FIRST_WIDTH, SHORT_WIDTH, GAP_WIDTH = 8, 12, 20, 2
 """Widths in tables: minimum of a text, minimum of the first column, maximum of a short
 text, and between columns.
 """
+ROOMY_TERMINAL = 80  # below, file names are cut before the columns of texts
+MAX_FILE_NAME = 24  # columns of a file name that other columns make room for
 
 
 def write(text: str) -> None:
@@ -96,18 +102,49 @@ def _is_formula(cell: str) -> bool:
 
 
 def note(text: str | None, end: str = "\n") -> None:
-    """A message to standard error; nothing for None."""
-    if text is not None:
-        console(sys.stderr).out(printable(text, keep="\n"), end=end, highlight=False)
+    """A message to standard error; nothing for None. On a terminal, lines end between
+    words, except those of a command to copy.
+    """
+    if text is None:
+        return
+    screen = console(sys.stderr)
+    lines = printable(text, keep="\n").split("\n")
+    shown = [
+        line if line.startswith(NEXT_COMMAND) else wrapped(line, screen.width)
+        for line in lines
+    ]
+    screen.out("\n".join(shown), end=end, highlight=False)
 
 
 def fail(text: str) -> None:
     """The sentence that says why a command failed."""
     from rich.text import Text
 
-    console(sys.stderr).print(
-        Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True
-    )
+    screen = console(sys.stderr)
+    sentence = wrapped(ERROR + printable(text), screen.width, fold=False)
+    parts = (ERROR, "bold red"), sentence.removeprefix(ERROR)
+    screen.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def wrapped(text: str, width: int, *, fold: bool = False) -> str:
+    """A text in lines of at most `width` terminal columns, which end between words.
+
+    A number stays with its unit. Longer words, such as paths, stay whole, or are broken
+    with `fold`. The result has plain spaces where the text has `NO_BREAK`.
+    """
+    from rich.cells import cell_len, chop_cells
+
+    words = text.replace(" %", f"{NO_BREAK}%").split(" ")
+    lines = [""]
+    for i, word in enumerate(words):
+        joined = f"{lines[-1]} {word}" if i else word
+        if cell_len(joined) <= width or not lines[-1].strip():
+            lines[-1] = joined
+        else:
+            lines.append(word)
+        if fold and cell_len(lines[-1]) > width:
+            lines[-1:] = chop_cells(lines[-1], width)
+    return "\n".join(lines).replace(NO_BREAK, " ")
 
 
 def table(
@@ -123,8 +160,8 @@ def table(
 
     On a narrow terminal, `optional` columns are left out, the last first, until the
     words of the others fit. Texts wrap between words, or within a word that is too
-    long, but the first column, if it holds paths or other `names`, loses its middle
-    instead.
+    long, but the first column, if it holds paths or other `names`, loses the folders
+    that all of them are in, and then its middle instead.
     """
     from rich import box
     from rich.table import Table
@@ -132,14 +169,19 @@ def table(
 
     screen = console(sys.stdout)
     lines = [
-        [cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row]
+        [
+            cell if isinstance(cell, Text) else Text(printable(cell, keep=NO_BREAK))
+            for cell in row
+        ]
         for row in rows
     ]
+    if names and screen.width < PIPE_COLUMNS:
+        _drop_common_folder(lines, screen.width // 2)
     cells = {
         name: [Text(name), *(line[i] for line in lines)]
         for i, name in enumerate(columns)
     }
-    widths = _column_widths(cells, right, optional, screen.width)
+    widths = _column_widths(cells, right, optional, screen.width, names)
     grid = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True
     )
@@ -154,9 +196,37 @@ def table(
             width=width,
         )
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
-        shown = shortened(first.plain, widths[columns[0]]) if names else first.plain
-        grid.add_row(Text(shown, style=first.style), *others)
+        row = [
+            Text(wrapped(cell.plain, width, fold=name not in right), style=cell.style)
+            for cell, (name, width) in zip((first, *others), widths.items())
+        ]
+        if names:
+            path = shortened_path(first.plain, widths[columns[0]])
+            row[0] = Text(path, style=first.style)
+        grid.add_row(*row)
     screen.print(grid)
+
+
+def _drop_common_folder(lines: "list[list[Text]]", width: int) -> None:
+    """Replace the folder that all paths of the first column are in by `…`, if a path
+    is wider than `width`.
+    """
+    from rich.text import Text
+
+    paths = [line[0].plain for line in lines]
+    if len(set(paths)) < 2 or max(map(len, paths)) <= width:
+        return
+    folders = [path.split("/")[:-1] for path in paths]
+    shared = 0
+    for names in zip(*folders):
+        if len(set(names)) > 1:
+            break
+        shared += 1
+    if not any(folders[0][:shared]):
+        return
+    for line in lines:
+        rest = line[0].plain.split("/")[shared:]
+        line[0] = Text("/".join(["…", *rest]), style=line[0].style)
 
 
 def _column_widths(
@@ -164,6 +234,7 @@ def _column_widths(
     right: Sequence[str],
     optional: Sequence[str],
     total: int,
+    names: bool,
 ) -> dict[str, int]:
     """The widths of the columns, so that they fit into `total`; the widest text becomes
     narrower first.
@@ -177,7 +248,7 @@ def _column_widths(
         name: max(cell.cell_len for cell in column) for name, column in cells.items()
     }
     words = {
-        name: " ".join(cell.plain for cell in column).split()
+        name: re.split(r"[ \n]+", " ".join(cell.plain for cell in column))
         for name, column in cells.items()
     }
     longest = {name: max(map(cell_len, words[name])) for name in cells}
@@ -190,6 +261,10 @@ def _column_widths(
         texts[-1]: max(longest[texts[-1]], MIN_TEXT_WIDTH),
         texts[0]: MIN_FIRST_WIDTH,
     }
+    if names and total >= ROOMY_TERMINAL:
+        file_names = [cell.plain.rpartition("/")[2] for cell in cells[texts[0]]]
+        longest_file = max(map(cell_len, file_names)) + len("…/")
+        minimum[texts[0]] = max(MIN_FIRST_WIDTH, min(longest_file, MAX_FILE_NAME))
     minimum = {name: min(width, widths[name]) for name, width in minimum.items()}
     for name in reversed(optional):
         if sum(minimum.values()) + GAP_WIDTH * (len(minimum) - 1) > total:
@@ -219,6 +294,19 @@ def shortened(text: str, width: int) -> str:
     return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + "…" + end
 
 
+def shortened_path(path: str, width: int) -> str:
+    """A path of at most `width` terminal columns: its file name stays whole where it
+    fits, and its start loses what does not.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    file_name = path[path.rfind("/") :]
+    room = width - cell_len(file_name) - 1
+    if cell_len(path) <= width or not path.rpartition("/")[1] or room < 2:
+        return shortened(path, width)
+    return set_cell_size(path, room).rstrip() + "…" + file_name
+
+
 def brief(label: object) -> str:
     """A label in a list of several; on a narrow terminal, a long one loses its
     middle.
@@ -235,6 +323,15 @@ def marked(value: object) -> "Text":
     from rich.text import Text
 
     return Text(printable(value), style="red")
+
+
+def refused(value: object) -> "Text":
+    """A cell of a table that says that an input belongs to no class, yellow on a
+    terminal.
+    """
+    from rich.text import Text
+
+    return Text(printable(value), style="yellow")
 
 
 def heading(text: str) -> None:

@@ -176,8 +176,18 @@ def first_names(names: Sequence[object], limit: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, such as `98.1 %`; empty for None."""
-    return "" if share is None else f"{100 * share:.1f} %"
+    """A share in percent, such as `98.1 %`; empty for None.
+
+    A share never rounds to certainty: 0.9999 is `> 99.9 %`, and 0.0001 is `< 0.1 %`.
+    The pages write shares in the same way (`words.js`, `numbers.js`).
+    """
+    if share is None:
+        return ""
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %"
 
 
 # or change how others are displayed

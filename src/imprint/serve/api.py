@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -45,12 +46,12 @@ CHANGES = (
     "rename",
     "undo",
 )
+EXAMPLES = "examples.zip"  # of images, sounds or texts
 REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
 CACHE_CONTROL = "private, max-age=31536000, immutable"
 DEFAULT_UNKNOWN = 0.05  # p-value below which an input is none of the classes
 # longest side, in pixels, of the images of items
 SIDES = {"thumbnail": 224, "image": 1280}
-POLL = 0.05  # seconds between two checks for news
 # seconds after which an event is sent in any case, to notice closed connections
 HEARTBEAT = 15.0
 
@@ -131,21 +132,24 @@ async def events(project: Project) -> AsyncIterator[str]:
     the drift alarm.
 
     An event follows every change of these, and the page then requests what it shows.
-    Polling needs no callbacks from the threads of the project.
     """
     sent, sent_at = "", 0.0
-    while not project.closed:
-        evaluated = project.evaluation.model.history.revision
-        news = {
-            "revision": project.history.revision,
-            "evaluated": evaluated,
-            "alarm": project.drift.monitor.alarm,
-        }
-        event = json.dumps({"project": project.folder.name, **news})
-        if event != sent or time.monotonic() > sent_at + HEARTBEAT:
-            sent, sent_at = event, time.monotonic()
-            yield f"data: {event}\n\n"
-        await asyncio.sleep(POLL)
+    with project.news.listening() as changed:
+        while not project.closed:
+            # before the state is read, so that no change after that is missed
+            changed.clear()
+            evaluated = project.evaluation.model.history.revision
+            news = {
+                "revision": project.history.revision,
+                "evaluated": evaluated,
+                "alarm": project.drift.monitor.alarm,
+            }
+            event = json.dumps({"project": project.folder.name, **news})
+            if event != sent or time.monotonic() > sent_at + HEARTBEAT:
+                sent, sent_at = event, time.monotonic()
+                yield f"data: {event}\n\n"
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), HEARTBEAT)
 
 
 def change(project: Project, request: Request, content: bytes) -> Json:
@@ -293,7 +297,7 @@ def export_file(project: Project, request: Request, _: bytes) -> Response:
         "content-disposition": f'attachment; filename="{what}"',
         "cache-control": "no-store",
     }
-    if what == "images.zip":
+    if what == EXAMPLES:
         return StreamingResponse(
             export.archive(project), media_type="application/zip", headers=headers
         )

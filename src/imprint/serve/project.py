@@ -51,6 +51,7 @@ from imprint.serve.labelled import (
     clean_name,
 )
 from imprint.serve.model import ServedModel, fitted_items, refitted, rows_of
+from imprint.serve.news import News
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.unlabelled import LabellingPool, ServedDrift
 
@@ -86,9 +87,10 @@ class Project:
 
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method):
         self.folder, self.spec, self.backbone = folder, spec, backbone
+        self.news = News()
         self.modality, self.drift, self.pool = (
             modality(backbone.modality),
-            ServedDrift(),
+            ServedDrift(self.news),
             LabellingPool(self),
         )
         plain = Head(method, 0, np.float32, tree_of_labels=True)
@@ -107,8 +109,8 @@ class Project:
             enter(exclusive(folder / "lock", lambda: in_use(folder)))
             if (folder / "journal").exists() and not (folder / PROJECT).exists():
                 raise FileError(
-                    f"{folder} was written by an earlier version: save images.zip on"
-                    " its page with that version, unpack it, and start imprint serve"
+                    f"{folder} was written by an earlier version: save its examples"
+                    " on its page with that version, unpack it, and start imprint serve"
                     " with the unpacked folder and another --folder."
                 )
             self.store = enter(closing(ProjectStore(folder)))
@@ -132,6 +134,7 @@ class Project:
     def close(self) -> None:
         """Finish the running tasks and release the folder."""
         self.closed = True
+        self.news.tell()
         self._hurry.set()
         self._resources.close()
 
@@ -249,6 +252,7 @@ class Project:
             self.store.commit(entries, files)
             self.history = history
             self._release_models()
+            self.news.tell()
             self.evaluated(urgent=False)
         return outcomes
 
@@ -399,6 +403,7 @@ class Project:
                 evaluation = evaluate(model, self.evaluation, self.rows)
                 evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
                 self.evaluation = evaluation
+                self.news.tell()
                 # as long as the evaluation took
                 self._rest_until = 2 * time.monotonic() - started
         return [self.evaluation] * len(urgent)

@@ -17,6 +17,7 @@ from imprint.core.errors import ParameterError
 from imprint.head import Head
 from imprint.imprinter import Embedded
 from imprint.imprinter.predictor import predictions
+from imprint.serve.news import News
 from imprint.serve.store import digest_of
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class ServedDrift:
     input that is asked about again is no further evidence.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, news: News) -> None:
+        self._news = news  # of alarms
         self._lock, self.monitor = Lock(), DriftMonitor(0)
         self._calibration: object = None
         # digests of the inputs that were observed, the earliest first
@@ -181,6 +183,7 @@ class ServedDrift:
                 del self._observed[next(iter(self._observed))]
             alarm = self.monitor.observe(known, name, spoken_time(time.time()), shown)
         if alarm:
+            self._news.tell()
             LOG.warning("Drift: %s.", alarm)
 
     def restart(self) -> dict[str, Any]:
@@ -188,6 +191,7 @@ class ServedDrift:
         with self._lock:
             self.monitor = DriftMonitor(self.monitor.reference)
             self._observed.clear()
+        self._news.tell()
         return self.as_json()
 
     def as_json(self) -> dict[str, Any]:

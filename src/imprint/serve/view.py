@@ -26,7 +26,7 @@ from imprint.serve.labelled import LabelledSet, RecordedChange, last_together
 from imprint.serve.project import Project
 from imprint.tags import TagHead
 
-MAX_LISTED = 60  # near duplicates and possible label errors
+MAX_LISTED = 60  # near duplicates and labels to check
 # classes with fewer items, or with a lower recall, need more items
 ENOUGH_ITEMS, GOOD_RECALL = 5, 0.9
 SIDE = 480  # longest side, in pixels, of an image that is classified

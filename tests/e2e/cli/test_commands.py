@@ -1,12 +1,15 @@
 """The commands as people and programs use them."""
 
 import json
+import re
 import shutil
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from imprint import Imprinter, __version__
+from imprint.cli.run import SUMMARIES, TASKS
 from imprint.modalities.image import Image
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
@@ -250,7 +253,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
 
 def test_version_help_and_usage(imprint):
     assert imprint("--version").out == f"imprint {__version__}\n"
-    assert "Commands" in imprint("--help").out
+    assert "Make a model:" in imprint("--help").out
     assert imprint("fit", "-h").code == 0
     wrong = imprint("predict")
     assert wrong.code == 2
@@ -262,22 +265,49 @@ def test_version_help_and_usage(imprint):
 
 def test_every_command_has_help_that_fits_a_terminal(imprint):
     lines = imprint("--help").out.splitlines()
-    commands = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
-    assert {
-        "add",
-        "collapse",
-        "demo",
-        "embed",
-        "fit",
-        "forget",
-        "list",
-        "predict",
-    } <= set(commands)
+    starts = {line.split()[0] for line in lines if re.match("  [a-z]", line)}
+    assert set(SUMMARIES) <= starts
     assert not [
         line for line in lines if line.endswith("...") and not line.startswith("Usage")
     ]
-    for name in commands:
-        assert imprint(name, "--help").code == 0
+    for name in SUMMARIES:
+        done = imprint(name, "--help")
+        assert done.code == 0
+        assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_each_command_belongs_to_one_task():
+    assert sorted(chain(*TASKS.values())) == sorted(SUMMARIES)
+
+
+def help_of(imprint, *words):
+    """The entries of the help by section."""
+    sections = {}
+    for line in imprint(*words, "--help").out.splitlines():
+        if re.fullmatch(r"\w[\w ]*:", line):
+            sections[line[:-1]] = entries = []
+        elif sections and re.match("  [^ ]", line):
+            entries.append(line.split()[0].rstrip(","))
+    return sections
+
+
+def test_help_lists_options_by_task_and_names_values(imprint):
+    sections = help_of(imprint, "fit")
+    assert {"-o", "--json"} == {*sections["Output"]}
+    assert {"--generator", "--seed"} < {*sections["Method"]}
+    assert {"-b", "--device"} < {*sections["Backbone"]}
+    assert sections["Options"] == ["-h"], "every option has a task"
+    for words in (["fit"], ["predict"], ["suggest"], ["study", "run"], ["api"]):
+        page = imprint(*words, "--help").out
+        assert not re.search(r"<[a-z]|[{}]|\bx>=|\[x", page), "types are not leaked"
+    usage = imprint("suggest", "--help").out.splitlines()[0]
+    assert usage == "Usage: imprint suggest [OPTIONS] [FILE] POOL"
+
+
+def test_a_study_may_be_planned_with_either_name(imprint):
+    for option in ("--dry", "--dry-run"):
+        done = imprint("study", "run", "no-such-study.yaml", option)
+        assert "no such file" in done.err
 
 
 def test_the_module_is_the_command(start, finish):

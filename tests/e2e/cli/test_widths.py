@@ -122,6 +122,56 @@ def test_words_are_not_broken(printed):
     assert set(re.findall(r"\w+", title)) <= words
 
 
+NOTE = (
+    "known: conformal p-value of belonging to one of the classes; below 0.05 for about"
+    " 5 % of inputs that do."
+)
+
+
+def notes_printed(monkeypatch, width, text):
+    stream = Screen()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        for name, value in (("COLUMNS", str(width)), ("TERM", "xterm")):
+            patch.setenv(name, value)
+        terminal.note(text)
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 89, 91])
+def test_notes_end_between_words_and_numbers_stay_with_their_unit(monkeypatch, width):
+    lines = notes_printed(monkeypatch, width, NOTE)
+    assert " ".join(lines) == NOTE
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= width
+    assert not [line for line in lines if line.startswith("%")]
+
+
+def test_a_command_to_copy_stays_on_one_line(monkeypatch):
+    command = f"Next: imprint predict '{LONG}' IMAGE"
+    assert notes_printed(monkeypatch, 40, command) == [command]
+
+
+def test_paths_of_one_folder_keep_their_names(monkeypatch):
+    paths = [LONG.replace("123456", str(n)) for n in (111111, 222222)]
+    rows = [
+        [path, "llama", "98.1 %", "0.423", "cat 3.2 %, dog 1.1 %"] for path in paths
+    ]
+    columns = ["name", "class", "probability", "known", "others"]
+    lines = rows_printed(monkeypatch, 80, columns, rows, right=["probability", "known"])
+    text = "\n".join(lines)
+    for path in paths:
+        assert path.rpartition("/")[2] in text
+    assert not re.search(r"\n +%", text), "a number is not cut from its unit"
+
+
+def test_a_path_loses_its_start_before_its_file_name():
+    path = "/srv/photographs of a long holiday/2024/IMG_0001.jpeg"
+    assert terminal.shortened_path(path, 30) == "/srv/photograph…/IMG_0001.jpeg"
+    assert terminal.shortened_path(path, 14) == terminal.shortened(path, 14)
+    assert terminal.shortened_path("a/b.jpg", 30) == "a/b.jpg"
+
+
 def test_optional_columns_are_left_out_before_a_word_is_cut(printed, request):
     listed = listing.list_datasets()
     rows = [[str(one[column]) for column in listed.columns] for one in listed.objects]

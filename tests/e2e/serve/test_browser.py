@@ -85,7 +85,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         page.keys("\ue00c")
 
         page.click("#tab-export")
-        for name in ("model.imprint", "model.onnx", "images.zip", "evaluation.html"):
+        for name in ("model.imprint", "model.onnx", "examples.zip", "evaluation.html"):
             page.click(f'a[download="{name}"]')
             download = tmp_path / "downloads" / name
             page.wait(download.exists, name)
@@ -97,7 +97,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         "blue",
     ]
     with zipfile.ZipFile(
-        io.BytesIO((tmp_path / "downloads" / "images.zip").read_bytes())
+        io.BytesIO((tmp_path / "downloads" / "examples.zip").read_bytes())
     ) as z:
         assert len(z.namelist()) == 11
 

@@ -191,12 +191,12 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(
         page.type("#open-folder", str(photos))
         before = evaluated(page, server)
         page.click("#tab-export")
-        for name in ("model.imprint", "images.zip"):
+        for name in ("model.imprint", "examples.zip"):
             page.click(f'a[download="{name}"]')
             page.wait((tmp_path / "downloads" / name).exists, name)
         page.click("#export .danger")
         page.wait(lambda: not page.all("article"), "nothing to be left")
-        page.type("#open-archive", str(tmp_path / "downloads" / "images.zip"))
+        page.type("#open-archive", str(tmp_path / "downloads" / "examples.zip"))
         after = evaluated(page, server)
         for key in ("accuracy", "interval", "classes", "confusion"):
             assert after[key] == before[key]
@@ -251,11 +251,11 @@ def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_p
         first = server.json("GET", "/api/state")["classes"][0]["items"][0][0]
         server.json("POST", "/api/change", json.dumps({"do": "hold", "ids": [first]}))
         before = texts()
-        page.click('a[download="images.zip"]')
-        page.wait((tmp_path / "downloads" / "images.zip").exists, "images.zip")
+        page.click('a[download="examples.zip"]')
+        page.wait((tmp_path / "downloads" / "examples.zip").exists, "examples.zip")
         page.click("#export .danger")
         page.wait(lambda: texts() == [], "nothing to be left")
-        page.type("#open-archive", str(tmp_path / "downloads" / "images.zip"))
+        page.type("#open-archive", str(tmp_path / "downloads" / "examples.zip"))
         page.wait(
             lambda: sorted(texts()) == sorted(before),
             "the same texts, one of them held out",

@@ -79,7 +79,7 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
         assert there.items() >= acknowledged.items()
         assert len(acknowledged) > KILLS
         archive = zipfile.ZipFile(
-            io.BytesIO(server.ask("GET", "/api/take/images.zip")[1])
+            io.BytesIO(server.ask("GET", "/api/take/examples.zip")[1])
         )
         archive.extractall(tmp_path / "photos")
         (tmp_path / "model.imprint").write_bytes(

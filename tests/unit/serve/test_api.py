@@ -117,12 +117,12 @@ def test_exported_models_agree_with_the_page(labelled, project, tmp_path):
 
     labelled.change(do="rename", label="top", to="upper half")
     project.evaluated().result()
-    for name in ("model.imprint", "model.onnx", "images.zip"):
+    for name in ("model.imprint", "model.onnx", "examples.zip"):
         status, headers, raw = labelled.ask("GET", f"/api/take/{name}")
         assert status == 200
         assert headers["content-disposition"] == f'attachment; filename="{name}"'
         (tmp_path / name).write_bytes(raw)
-    with zipfile.ZipFile(tmp_path / "images.zip") as z:
+    with zipfile.ZipFile(tmp_path / "examples.zip") as z:
         z.extractall(tmp_path / "photos")
     files = sorted((tmp_path / "photos").rglob("*.png"))
     assert len(files) == 24
@@ -234,6 +234,7 @@ def test_an_event_follows_an_alarm_and_every_heartbeat(project, monkeypatch):
         stream = api.events(project)
         received = [await anext(stream), await anext(stream)]
         project.drift.monitor.alarm = "these inputs look unlike the training data"
+        project.news.tell()
         while received[-1] == received[0]:
             received.append(await anext(stream))
         return [json.loads(event.removeprefix("data: "))["alarm"] for event in received]

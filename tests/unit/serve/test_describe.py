@@ -93,7 +93,7 @@ def test_images_are_classified_by_names_of_a_pair_of_towers(client, project, tmp
         True,
     ]
     with zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/examples.zip")[2])
     ) as archive:
         names = archive.namelist()
         table = list(csv.DictReader(io.TextIOWrapper(archive.open("descriptions.csv"))))

@@ -80,7 +80,7 @@ def test_a_class_with_held_out_items_only_is_not_in_the_model(labelled, project)
 def test_the_archive_has_train_and_test_as_fit_reads_them(labelled):
     hold(labelled, "top", 50, 0)
     with zipfile.ZipFile(
-        io.BytesIO(labelled.ask("GET", "/api/export/images.zip")[2])
+        io.BytesIO(labelled.ask("GET", "/api/export/examples.zip")[2])
     ) as z:
         folders = [name.rsplit("/", 1)[0] for name in z.namelist()]
     assert {f: folders.count(f) for f in folders} == {

@@ -227,7 +227,7 @@ def test_a_damaged_image_is_refused_left_out_of_the_archive_and_repaired_by_addi
     status, reply = client.json("GET", "/api/items/2/image")
     assert (status, "add it again to repair it" in reply["error"]) == (400, True)
     archive = zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/examples.zip")[2])
     )
     assert [name.startswith("top/") for name in archive.namelist()] == [
         True,
@@ -238,7 +238,7 @@ def test_a_damaged_image_is_refused_left_out_of_the_archive_and_repaired_by_addi
     assert client.add("top", 1)[0] == 200
     assert client.ask("GET", "/api/items/2/image")[0] == 200
     archive = zipfile.ZipFile(
-        io.BytesIO(client.ask("GET", "/api/export/images.zip")[2])
+        io.BytesIO(client.ask("GET", "/api/export/examples.zip")[2])
     )
     assert len(archive.namelist()) == 3
 
@@ -330,7 +330,7 @@ def test_exported_images_have_a_suffix_by_which_a_folder_is_read(
             image(5, kind, shade=shade),
         )
         assert status == 201
-    raw = client.ask("GET", "/api/export/images.zip")[2]
+    raw = client.ask("GET", "/api/export/examples.zip")[2]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "out")
@@ -346,7 +346,7 @@ def test_images_that_an_earlier_version_stored_without_a_suffix(client, project)
     project.rows.keep(digest_of(raw), row)
     entry = {"do": "add", "label": "top", "name": "image", "digest": digest_of(raw)}
     project.change(entry, raw).result()
-    exported = client.ask("GET", "/api/export/images.zip")[2]
+    exported = client.ask("GET", "/api/export/examples.zip")[2]
     with zipfile.ZipFile(io.BytesIO(exported)) as archive:
         assert [name.endswith(".png") for name in archive.namelist()] == [True]
 

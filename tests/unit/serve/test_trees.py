@@ -101,7 +101,7 @@ def test_no_class_is_above_or_below_another(tree):
 
 
 def test_export_and_import_keep_the_tree(tree, project, tmp_path):
-    raw = tree.ask("GET", "/api/export/images.zip")[2]
+    raw = tree.ask("GET", "/api/export/examples.zip")[2]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         archive.extractall(tmp_path / "photos")
     again, sentences = start_project(tmp_path / "photos", tmp_path / "again", "raw")

@@ -25,6 +25,7 @@ def command(
         "--as",
         metavar="CLASS",
         help="The class of everything in DATA, such as a folder of one class.",
+        rich_help_panel=options.DATA_SECTION,
     ),
     max_rows: int | None = Option(
         None,

@@ -20,10 +20,18 @@ from imprint.demo.page import verdict
 
 def command(
     out: Path = Option(
-        Path("out"), "--out", "-o", metavar="FOLDER", help="The folder of the page."
+        Path("out"),
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="The folder of the page.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     seeds: int = Option(
-        5, min=2, help="Number of random draws of the training images."
+        5,
+        min=2,
+        help="Number of random draws of the training images.",
+        rich_help_panel=options.METHOD_SECTION,
     ),
     cache: bool = options.CACHE,
     json: bool = options.JSON,

@@ -32,6 +32,7 @@ def command(
         None,
         metavar="DATA",
         help="The training data, whose closest inputs the page shows.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     *,
     columns: options.TagColumns,

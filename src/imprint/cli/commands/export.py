@@ -26,15 +26,26 @@ ExportFormat = StrEnum("ExportFormat", ["onnx", "torch", "numpy"])
 
 def command(
     file: Path = options.MODEL,
-    to: ExportFormat | None = Option(None, "--to", help="The format of one file."),
+    to: ExportFormat | None = Option(
+        None,
+        "--to",
+        help="The format of one file.",
+        rich_help_panel=options.OUTPUT_SECTION,
+    ),
     whole: bool = Option(
-        False, "--whole", help="Write a folder that runs without imprint."
+        False,
+        "--whole",
+        help="Write a folder that runs without imprint.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     output: Path | None = options.output(
         "The file or folder to write. [default: next to the model]", None
     ),
     head_only: bool = Option(
-        False, "--head-only", help="Export the head without the backbone."
+        False,
+        "--head-only",
+        help="Export the head without the backbone.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     backbone: str | None = options.MOVED_BACKBONE,
     json: bool = options.JSON,

@@ -32,19 +32,29 @@ class Parts:
     """Components that replace those of the recipe."""
 
     generator: str | None = Option(
-        None, help="How proxies are computed, such as 'kmeans(k=5)'."
+        None,
+        help="How proxies are computed, such as 'kmeans(k=5)'.",
+        rich_help_panel=options.METHOD_SECTION,
     )
     aggregator: str | None = Option(
-        None, help="How proxies score classes, such as 'nearest(m=3)'."
+        None,
+        help="How proxies score classes, such as 'nearest(m=3)'.",
+        rich_help_panel=options.METHOD_SECTION,
     )
     norm_pre: str | None = Option(
-        None, help="Normalisation of training embeddings: none or l2."
+        None,
+        help="Normalisation of training embeddings: none or l2.",
+        rich_help_panel=options.METHOD_SECTION,
     )
     norm_post: str | None = Option(
-        None, help="Normalisation of proxies: none, l2 or quantile."
+        None,
+        help="Normalisation of proxies: none, l2 or quantile.",
+        rich_help_panel=options.METHOD_SECTION,
     )
     norm_inf: str | None = Option(
-        None, help="Normalisation of the embeddings of new inputs: none or l2."
+        None,
+        help="Normalisation of the embeddings of new inputs: none or l2.",
+        rich_help_panel=options.METHOD_SECTION,
     )
 
 
@@ -55,6 +65,7 @@ def command(
         None,
         metavar="DIR",
         help="Unlabelled inputs; lists which of them to label next.",
+        rich_help_panel=options.DATA_SECTION,
     ),
     *,
     columns: options.TagColumns,
@@ -64,15 +75,19 @@ def command(
         None,
         min=1,
         help="Maximum number of proxies (prototypes) per class. [default: 50]",
+        rich_help_panel=options.METHOD_SECTION,
     ),
     parts: Parts,
     centres: int | None = Option(
         None,
         min=1,
         help="Maximum number of Nystroem centres of kernel. [default: 4096]",
+        rich_help_panel=options.METHOD_SECTION,
     ),
     calibrate: bool = Option(
-        True, help="Calibrate probabilities, and estimate accuracy and `known`."
+        True,
+        help="Calibrate probabilities, and estimate accuracy and `known`.",
+        rich_help_panel=options.STORED_SECTION,
     ),
     keep_rows: bool = Option(
         False,
@@ -81,11 +96,13 @@ def command(
             "Store the embeddings and names of all training inputs, so that each of"
             " them can be forgotten. [default: up to 100 embeddings per class]"
         ),
+        rich_help_panel=options.STORED_SECTION,
     ),
     keep_head: bool = Option(
         False,
         "--keep-head",
         help="Keep the network's pre-trained classes, such as ImageNet's.",
+        rich_help_panel=options.CLASSES_SECTION,
     ),
     keep_by: Strategy | None = Option(
         None,
@@ -93,6 +110,7 @@ def command(
             "How pre-trained and new classes compete. Implies --keep-head. [default:"
             " margin]"
         ),
+        rich_help_panel=options.CLASSES_SECTION,
     ),
     names: bool | None = Option(
         None,
@@ -100,14 +118,19 @@ def command(
             "Use the name of each class as one more example. [default: for texts, if"
             " names and examples agree]"
         ),
+        rich_help_panel=options.CLASSES_SECTION,
     ),
     classes: str | None = Option(
         None,
         metavar="NAMES",
         help="Names of classes without examples, separated by commas.",
+        rich_help_panel=options.CLASSES_SECTION,
     ),
     seed: int = Option(
-        0, min=0, help="Random seed; the same data and seed give the same model."
+        0,
+        min=0,
+        help="Random seed; the same data and seed give the same model.",
+        rich_help_panel=options.METHOD_SECTION,
     ),
     network: options.CachedNetwork,
     json: bool = options.JSON,

@@ -27,6 +27,7 @@ def command(
         "--input",
         metavar="INPUT",
         help="A training input to remove: a file or a text; may be repeated.",
+        rich_help_panel=options.DATA_SECTION,
     ),
     backbone: str | None = options.MOVED_BACKBONE,
     json: bool = options.JSON,

@@ -14,7 +14,7 @@ from imprint.calibration.estimates import SIGNIFICANCE_LEVEL, cannot_tell
 from imprint.cli import files, models, options, recordings, terminal
 from imprint.cli.commands.watch import CANNOT_TELL, monitor_stream
 from imprint.cli.options import NONE_OF_THESE
-from imprint.cli.terminal import percent
+from imprint.cli.terminal import NO_BREAK, percent
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.files.atomic import expanded
 from imprint.core.files.copies import copy_files
@@ -24,6 +24,7 @@ from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
 
 MAX_REASONS = 3
+MIN_SHOWN = 0.0005  # probability of another class in a table: 0.1 %, rounded
 MEASURES = {
     "similarity": ("similarity", "the larger, the closer"),
     "distance": ("distance", "the smaller, the closer"),
@@ -61,18 +62,29 @@ def command(
             " about 5 % of the inputs that belong to a class are rejected (measured:"
             " 3.9 to 5.8 % of inputs like the training data, up to 7.5 % of others)."
         ),
+        rich_help_panel=options.ANSWER_SECTION,
     ),
-    top: int = Option(3, min=1, help="Number of classes to show for each input."),
+    top: int = Option(
+        3,
+        min=1,
+        help=(
+            "Number of classes to show for each input; a table leaves out those below"
+            " 0.1 %."
+        ),
+        rich_help_panel=options.ANSWER_SECTION,
+    ),
     level: int | None = Option(
         None,
         metavar="N",
         min=1,
         help="Answer with the node at level N of a tree of classes; 1 is the top.",
+        rich_help_panel=options.ANSWER_SECTION,
     ),
     why: bool = Option(
         False,
         "--why",
         help="Show the proxies that contribute most, and a training input of each.",
+        rich_help_panel=options.ANSWER_SECTION,
     ),
     csv: bool = Option(
         False,
@@ -81,6 +93,7 @@ def command(
             "CSV on standard output; to the rows of a table, columns are appended. A"
             " cell that looks like a formula gets a leading apostrophe."
         ),
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     sort_into: Path | None = Option(
         None,
@@ -88,12 +101,19 @@ def command(
         help=(
             "Copy every file into the sub-folder of its class; never overwrites a file."
         ),
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     link: bool = Option(
-        False, "--link", help="With --sort-into: link instead of copying."
+        False,
+        "--link",
+        help="With --sort-into: link instead of copying.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     text: bool = Option(
-        False, "--text", help="Every INPUT is a text, even if it looks like a file."
+        False,
+        "--text",
+        help="Every INPUT is a text, even if it looks like a file.",
+        rich_help_panel=options.DATA_SECTION,
     ),
     *,
     table: options.UnlabelledColumns,
@@ -212,10 +232,11 @@ def _show(
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
         label, probability, others = _described(answer)
+        is_refused = "labels" not in answer and answer["label"] is None
         rows.append(
             [
                 caption,
-                label,
+                terminal.refused(label) if is_refused else label,
                 probability,
                 *(f"{answer[name]:.3f}" if is_told else CANNOT_TELL for name in known),
                 others,
@@ -238,6 +259,9 @@ def _show(
         *known,
         "others",
     ]
+    if not any(row[-1] for row in rows):
+        columns.pop()
+        rows = [row[:-1] for row in rows]
     terminal.table(columns, rows, right=["probability", *known], names=are_paths)
     if reasons:
         terminal.write("\n")
@@ -268,7 +292,9 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
         label,
         probability,
         ", ".join(
-            f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in others
+            f"{terminal.brief(guess['label'])}{NO_BREAK}{percent(guess['probability'])}"
+            for guess in others
+            if guess["probability"] >= MIN_SHOWN
         ),
     )
 

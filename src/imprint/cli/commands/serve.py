@@ -33,17 +33,20 @@ def command(
         help="The port. [default: the first free one from 8470 on]",
         min=0,
         max=65535,
+        rich_help_panel=options.ADDRESS_SECTION,
     ),
     open_browser: bool = Option(
         True,
         "--open/--no-open",
         envvar="IMPRINT_OPEN",
         help="Open the page in a browser.",
+        rich_help_panel=options.ADDRESS_SECTION,
     ),
     folder: Path | None = Option(
         None,
         envvar="IMPRINT_FOLDER",
         help="The folder of the project. [default: one below IMPRINT_HOME]",
+        rich_help_panel=options.PROJECT_SECTION,
     ),
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
@@ -51,6 +54,7 @@ def command(
         False,
         "--label-studio",
         help="Also be a Label Studio backend (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
+        rich_help_panel=options.PROJECT_SECTION,
     ),
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,
@@ -58,21 +62,28 @@ def command(
         "127.0.0.1",
         envvar="IMPRINT_HOST",
         help="Address to listen on; other machines need TLS.",
+        rich_help_panel=options.ADDRESS_SECTION,
     ),
     public_name: str | None = Option(
         None,
         metavar="NAME",
         envvar="IMPRINT_PUBLIC_NAME",
         help="Name in the printed address. [default: that of --host]",
+        rich_help_panel=options.ADDRESS_SECTION,
     ),
     certificate: Path | None = Option(
         None,
         metavar="FILE",
         envvar="IMPRINT_CERTIFICATE",
         help="TLS certificate, PEM.",
+        rich_help_panel=options.ACCESS_SECTION,
     ),
     key: Path | None = Option(
-        None, metavar="FILE", envvar="IMPRINT_KEY", help="Its private key, PEM."
+        None,
+        metavar="FILE",
+        envvar="IMPRINT_KEY",
+        help="Its private key, PEM.",
+        rich_help_panel=options.ACCESS_SECTION,
     ),
 ) -> None:
     if not installed("serve"):

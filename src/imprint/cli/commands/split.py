@@ -21,6 +21,7 @@ def command(
             "The classes, separated by commas, or nodes of a tree with a slash at the"
             " end; may be repeated."
         ),
+        rich_help_panel=options.CLASSES_SECTION,
     ),
     output: Path = options.output("The model file to write."),
     backbone: str | None = options.MOVED_BACKBONE,

@@ -50,30 +50,55 @@ def run(
         ),
     ),
     out: Path | None = Option(
-        None, "--out", "-o", metavar="DIR", help="The folder of the results."
+        None,
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="The folder of the results.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     embeddings: Path | None = Option(
         None,
         metavar="DIR",
         help="The folder of the packs BACKBONE-DATASET.npz. [default: the study's]",
+        rich_help_panel=options.DATA_SECTION,
     ),
     workers: int | None = Option(
         None,
         min=1,
         help="Number of processes. [default: one per core; one for little work]",
+        rich_help_panel=options.RUNNING_SECTION,
     ),
     engine: str = options.ENGINE,
     limit: int = Option(
-        2_000_000, min=1, help="Maximum number of experiments that a study may have."
+        2_000_000,
+        min=1,
+        help="Maximum number of experiments that a study may have.",
+        rich_help_panel=options.RUNNING_SECTION,
     ),
-    dry: bool = Option(False, "--dry", help="Print the plan without running it."),
-    backbones: str = Option("", help="For paper/...: only these, separated by commas."),
-    datasets: str = Option("", help="For paper/...: only these, separated by commas."),
+    dry: bool = Option(
+        False,
+        "--dry-run",
+        "--dry",
+        help="Print the plan without running it.",
+        rich_help_panel=options.RUNNING_SECTION,
+    ),
+    backbones: str = Option(
+        "",
+        help="For paper/...: only these, separated by commas.",
+        rich_help_panel=options.PAPER_SECTION,
+    ),
+    datasets: str = Option(
+        "",
+        help="For paper/...: only these, separated by commas.",
+        rich_help_panel=options.PAPER_SECTION,
+    ),
     maps: int = Option(
         10,
         min=1,
         max=10,
         help='For paper/...: number of label maps of the task "d in 1".',
+        rich_help_panel=options.PAPER_SECTION,
     ),
     beside: str = Option(
         "",
@@ -81,6 +106,7 @@ def run(
             "For paper/...: repeat the studies with another aggregator than max, such"
             " as kernel."
         ),
+        rich_help_panel=options.PAPER_SECTION,
     ),
     json: bool = options.JSON,
 ) -> int:
@@ -134,12 +160,23 @@ def report(
             " compared."
         ),
     ),
-    metric: str = Option("accuracy", help="accuracy, macro_f1 or weighted_f1."),
+    metric: str = Option(
+        "accuracy",
+        help="accuracy, macro_f1 or weighted_f1.",
+        rich_help_panel=options.OUTPUT_SECTION,
+    ),
     best: int = Option(
-        10, min=2, max=50, help="Number of methods that the diagram compares."
+        10,
+        min=2,
+        max=50,
+        help="Number of methods that the diagram compares.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     to: Path | None = Option(
-        None, metavar="DIR", help="The folder of the report. [default: `report` in DIR]"
+        None,
+        metavar="DIR",
+        help="The folder of the report. [default: `report` in DIR]",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     json: bool = options.JSON,
 ) -> None:

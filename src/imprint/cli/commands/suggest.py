@@ -41,20 +41,31 @@ def command(
             " a model, the suggestions are for the first labels."
         ),
     ),
-    n: int = Option(DEFAULT_COUNT, "-n", min=1, help="Number of inputs to suggest."),
+    n: int = Option(
+        DEFAULT_COUNT,
+        "-n",
+        min=1,
+        help="Number of inputs to suggest.",
+        rich_help_panel=options.ANSWER_SECTION,
+    ),
     ask: bool = Option(
         False,
         "--ask",
         help="Ask for the class of each input, and write each answer as CSV.",
+        rich_help_panel=options.ANSWER_SECTION,
     ),
     copy_into: Path | None = Option(
         None,
         metavar="DIR",
         help="Copy the files there (with --ask: into a sub-folder per class).",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     page: Path | None = options.PAGE,
     csv: bool = Option(
-        False, "--csv", help="CSV on standard output, for spreadsheets."
+        False,
+        "--csv",
+        help="CSV on standard output, for spreadsheets.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     json: bool = options.JSON,
     *,

@@ -42,11 +42,23 @@ def command(
         ),
     ),
     every: float = Option(
-        2.0, metavar="SECONDS", min=0.1, help="Pause between two scans."
+        2.0,
+        metavar="SECONDS",
+        min=0.1,
+        help="Pause between two scans.",
+        rich_help_panel=options.WATCHING_SECTION,
     ),
-    once: bool = Option(False, "--once", help="Classify the present files, then exit."),
+    once: bool = Option(
+        False,
+        "--once",
+        help="Classify the present files, then exit.",
+        rich_help_panel=options.WATCHING_SECTION,
+    ),
     json: bool = Option(
-        False, "--json", help="One JSON object per line, for programs."
+        False,
+        "--json",
+        help="One JSON object per line, for programs.",
+        rich_help_panel=options.OUTPUT_SECTION,
     ),
     backbone: str | None = options.MOVED_BACKBONE,
     device: str = options.DEVICE,

@@ -115,7 +115,7 @@ function suspects({ mislabelled }) {
   const open = mislabelled.filter((one) => !reviewed.has(one.id) && find(one.id)?.label === one.label);
   if (!open.length) return null;
   const ids = open.map((one) => one.id);
-  return h("div", { class: "panel" }, h("h3", {}, "Possible label errors"),
+  return h("div", { class: "panel" }, h("h3", {}, "Labels to check"),
     h("ul", { class: "list suspects" }, open.map((one) => h("li", {}, tile(one.id, ids),
       h("p", {}, `In ${one.label}, looks like `, h("strong", {}, one.predicted), ` (${percent(one.probability)})`),
       h("div", { class: "row" },

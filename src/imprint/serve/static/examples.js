@@ -157,7 +157,7 @@ function hello() {
   return h("div", { class: "hello dropzone", id: "hello" },
     h("p", { class: "big" }, `Add a few ${things} of each class. The model is fitted at once.`),
     h("ol", {},
-      step("1", "Name a class", "What should be distinguished: mugs and cups, good parts and bad ones."),
+      step("1", "Name a class", text ? "What should be distinguished: orders and complaints, urgent messages and others." : "What should be distinguished: mugs and cups, good parts and bad ones."),
       step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files or folders, one per class, paste, or use the camera."),
       step("3", "Try it", `With a new ${noun()}. If the answer is wrong, one click corrects it.`)),
     store.sample ? h("button", { type: "button", id: "try-sample", onclick: (event) => { event.currentTarget.disabled = true; dispatchEvent(new Event("imprint:sample")); } }, `Try with sample ${shape() === "image" ? "images" : things}`) : null,
@@ -313,9 +313,18 @@ function entries(details, label, items) {
     items.length ? h("button", { type: "button", onclick: () => { setSelecting(true); items.forEach((one) => selected.add(one.id)); showSelection(); } }, "Select all") : "",
     h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
     others.length ? merge : "",
-    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => changeWithUndo({ do: "drop", label: `${node}/` }, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
-    h("button", { type: "button", class: "danger", onclick: () => changeWithUndo({ do: "drop", label }, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
+    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => drop(`${node}/`, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
+    h("button", { type: "button", class: "danger", onclick: () => drop(label, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
   ];
+}
+
+/** Delete a class or a node; the focus goes to the class that takes its place, or to the field for a new one. */
+async function drop(label, sentence) {
+  const position = store.classes.findIndex((one) => one.label === label || one.label.startsWith(label));
+  if (!await changeWithUndo({ do: "drop", label }, sentence)) return;
+  const next = store.classes[Math.min(position, store.classes.length - 1)];
+  const name = next && shown.get(next.label)?.element.querySelector(".name");
+  (name ?? at("new-class")).focus();
 }
 
 holdToFilm(at("examples"), addFiles);

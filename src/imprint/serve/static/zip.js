@@ -1,4 +1,4 @@
-/** Zip archives, such as a saved images.zip, as files with paths. */
+/** Zip archives, such as a saved examples.zip, as files with paths. */
 
 const END = 0x06054b50;
 const LONGEST_END = 65557; // bytes of the last record with the longest comment

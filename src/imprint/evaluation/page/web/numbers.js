@@ -1,7 +1,13 @@
 // How numbers are written, and the colours of classes.
 
+// A share never rounds to certainty: 0.9999 is > 99.9 %, and with no digits 0.999 is > 99 %.
 export function percent(share, digits = 1) {
-  return share === null ? "–" : `${(100 * share).toFixed(digits)} %`;
+  if (share === null) return "–";
+  const unit = 10 ** -digits;
+  const half = unit / 200;
+  if (share < 1 && share >= 1 - half) return `> ${(100 - unit).toFixed(digits)} %`;
+  if (share > 0 && share < half) return `< ${unit.toFixed(digits)} %`;
+  return `${(100 * share).toFixed(digits)} %`;
 }
 
 export function count(n, noun, plural = `${noun}s`) {
