@@ -157,7 +157,8 @@ class Decider:
 
     def scores(self, Q: Array) -> Array:
         """Class scores of raw queries; refused if they overflow.  # (q, C)"""
-        S = self.aggregator.scores(self._normalised(Q), self.prepared)
+        queries = self._normalised(Q)
+        S = self.aggregator.scores(queries, self.prepared)
         _refuse_overflow(S)
         return S
 
@@ -165,11 +166,13 @@ class Decider:
         """How little the proxies determine the scores of queries; None if the
         aggregator has no doubt.  # (q,)
         """
-        return self.aggregator.doubt(self._normalised(Q), self.prepared)
+        queries = self._normalised(Q)
+        return self.aggregator.doubt(queries, self.prepared)
 
     def scores_and_doubt(self, Q: Array) -> tuple[Array, Array | None]:
         """`scores` and `doubt` of the same raw queries, in less time."""
-        S, doubt = self.aggregator.scores_and_doubt(self._normalised(Q), self.prepared)
+        queries = self._normalised(Q)
+        S, doubt = self.aggregator.scores_and_doubt(queries, self.prepared)
         _refuse_overflow(S)
         return S, doubt
 
@@ -186,9 +189,9 @@ class Decider:
         largest.  # (q, C)
         """
         P = self.aggregator.probabilities(S, self.prepared)
-        return keep_winners(
-            self.calibration.probabilities(P) if self.calibrated else P, S
-        )
+        if self.calibrated:
+            P = self.calibration.probabilities(P)
+        return keep_winners(P, S)
 
     def class_probabilities(
         self, Q: Array, level: int | None = None
@@ -196,12 +199,12 @@ class Decider:
         """The classes, or the nodes at a level of the tree, and their probabilities for
         raw queries.  # (q, C)
         """
-        P = self.probabilities(self.scores(Q))
-        return (
-            (self.classes.tolist(), P)
-            if level is None
-            else self.tree().at(to_numpy(P), level)
-        )
+        S = self.scores(Q)
+        P = self.probabilities(S)
+        if level is None:
+            return self.classes.tolist(), P
+        tree = self.tree()
+        return tree.at(to_numpy(P), level)
 
     def winners(self, Q: Any) -> Any:
         """The index in `classes` of the largest score of every query; on a tie the
@@ -231,9 +234,9 @@ class Decider:
 
         def p_values(block: Array) -> Array:
             S, doubt = self.scores_and_doubt(block)
-            return calibration.p_values(
-                to_numpy(S), None if doubt is None else to_numpy(doubt)
-            )
+            if doubt is not None:
+                doubt = to_numpy(doubt)
+            return calibration.p_values(to_numpy(S), doubt)
 
         return self._in_blocks(Q, p_values)
 

@@ -236,13 +236,9 @@ class Head(Decider):
 
     def sorted_states(self) -> list[ClassState]:
         """The states in the order of the labels."""
-        return [
-            state
-            for _, state in sorted(
-                zip(self.labels, self.states),
-                key=lambda pair: pair[0],
-            )
-        ]
+        pairs = zip(self.labels, self.states)
+        ordered = sorted(pairs, key=lambda pair: pair[0])
+        return [state for _, state in ordered]
 
     def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
