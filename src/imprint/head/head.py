@@ -85,11 +85,11 @@ class Head(Decider):
         sizes = np.bincount(index).tolist()
         parts = split_rows(rows_at(X, order), sizes)
         rows = dict(zip(present, parts))
-        weights = (
-            {}
-            if weight is None
-            else dict(zip(rows, split_rows(np.asarray(weight)[order], sizes)))
-        )
+        weights = {}
+        if weight is not None:
+            ordered = np.asarray(weight)[order]
+            parts = split_rows(ordered, sizes)
+            weights = dict(zip(rows, parts))
         states = self.states
         known = set(rows).intersection(self.labels)
         if known:
@@ -104,10 +104,11 @@ class Head(Decider):
                 for label, state in zip(self.labels, states)
             )
         new = [label for label in rows if label not in known]
-        new_weights = None if weight is None else [weights[label] for label in new]
-        added = self.method.summarise(
-            [rows[label] for label in new], self.seed, new, new_weights
-        )
+        new_rows = [rows[label] for label in new]
+        new_weights = None
+        if weight is not None:
+            new_weights = [weights[label] for label in new]
+        added = self.method.summarise(new_rows, self.seed, new, new_weights)
         return self._changed(
             labels=self.labels + tuple(new),
             states=states + tuple(added),
@@ -193,9 +194,10 @@ class Head(Decider):
         """
         child = replace(self, **fields)
         if self.method.per_class:
-            child.derived.source = (
-                self if "prepared" in self.derived else self.derived.source
-            )
+            source = self.derived.source
+            if "prepared" in self.derived:
+                source = self
+            child.derived.source = source
         return child
 
     @lazy
@@ -236,9 +238,13 @@ class Head(Decider):
 
     def sorted_states(self) -> list[ClassState]:
         """The states in the order of the labels."""
-        pairs = zip(self.labels, self.states)
-        ordered = sorted(pairs, key=lambda pair: pair[0])
-        return [state for _, state in ordered]
+        return [
+            state
+            for _, state in sorted(
+                zip(self.labels, self.states),
+                key=lambda pair: pair[0],
+            )
+        ]
 
     def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
