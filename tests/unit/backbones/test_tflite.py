@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from imprint.backbones import load, record
+from imprint.backbones import load
 from imprint.backbones.adapters.tflite import truncated
+from imprint.backbones.block import projection
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 flatbuffers = pytest.importorskip("flatbuffers")
@@ -78,6 +79,44 @@ def network(input_type=schema.TensorType.UINT8):
     return bytes(builder.Output())
 
 
+def deep_network():
+    """Images of 8 x 8 -> average pool to a map of 4 x 4 -> pool to one place -> reshape."""
+    graph, model, shape = schema.SubGraphT(), schema.ModelT(), schema.BufferT()
+    shape.data = np.array([-1, 3], np.int32).view(np.uint8)
+    graph.tensors = [
+        tensor("net/input", [1, 8, 8, 3]),
+        tensor("net/half", [1, 4, 4, 3]),
+        tensor("net/pool", [1, 1, 1, 3]),
+        tensor("net/shape", [2], buffer=1, kind=schema.TensorType.INT32),
+        tensor("net/flat", [1, 3]),
+    ]
+    graph.inputs, graph.outputs = [0], [4]
+    halving = pooling()
+    halving.strideW = halving.strideH = 2
+    halving.filterWidth = halving.filterHeight = 2
+    pool = schema.BuiltinOptions.Pool2DOptions
+    graph.operators = [
+        operator(0, [0], [1], pool, halving),
+        operator(0, [1], [2], pool, pooling()),
+        operator(
+            1,
+            [2, 3],
+            [4],
+            schema.BuiltinOptions.ReshapeOptions,
+            schema.ReshapeOptionsT(),
+        ),
+    ]
+    model.version, model.subgraphs = 3, [graph]
+    model.buffers = [schema.BufferT(), shape]
+    model.operatorCodes = [
+        code(schema.BuiltinOperator.AVERAGE_POOL_2D),
+        code(schema.BuiltinOperator.RESHAPE),
+    ]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
 def write(folder, content=None, **record):
     (folder / "m.tflite").write_bytes(network() if content is None else content)
     (folder / "m.tflite.json").write_text(json.dumps(SIDECAR | record))
@@ -103,9 +142,59 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
 
 def test_layers_after_the_embedding_are_removed(tmp_path):
     write(tmp_path)
-    described = record(f"tflite:{tmp_path}/m.tflite")
-    graph = schema.Model.GetRootAs(truncated(network(), described)).Subgraphs(0)
+    cut = truncated(network(), "m", ["net/pool"])
+    graph = schema.Model.GetRootAs(cut).Subgraphs(0)
     assert (graph.OperatorsLength(), list(graph.OutputsAsNumpy())) == (1, [1])
+
+
+def block(name, tensor, pooling, width, **more):
+    return {"name": name, "tensor": tensor, "pooling": pooling, "width": width} | more
+
+
+BLOCKS = [
+    block("last", "net/pool", "none", 3),
+    block("mean", "net/half", "mean", 3),
+    block("spread", "net/half", "std", 3),
+    block("places", "net/half", "quadrants", 12),
+    block("narrow", "net/half", "quadrants", 5, projected_from=12),
+]
+
+
+def test_blocks_are_read_in_one_pass_and_pooled(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 3), dtype=np.uint8)
+    described = {"width": 26, "layer": None, "preprocess": {"size": 8}}
+    b = load(write(tmp_path, deep_network(), **described, blocks=BLOCKS), threads=1)
+    last, mean, spread, places, narrow = np.split(
+        b.embed(images), np.cumsum([3, 3, 3, 12]), axis=1
+    )
+    half = images.reshape(5, 4, 2, 4, 2, 3).mean((2, 4))  # the map, not yet rounded
+    half = (half - ZERO) * SCALE
+    quarters = half.reshape(5, 2, 2, 2, 2, 3).mean((2, 4)).transpose(0, 3, 1, 2)
+    assert np.abs(mean - half.mean((1, 2))).max() <= SCALE
+    assert np.abs(spread - half.std((1, 2))).max() <= SCALE
+    assert np.abs(places - quarters.reshape(5, 12)).max() <= SCALE
+    assert np.abs(last - mean).max() <= 2 * SCALE
+    np.testing.assert_allclose(narrow, places @ projection(12, 5), rtol=1e-5)
+    one_by_one = [b.embed(images[i : i + 1]) for i in range(5)]
+    np.testing.assert_allclose(np.concatenate(one_by_one), b.embed(images), rtol=1e-6)
+    only = load(f"tflite:{tmp_path}/m.tflite:last")
+    assert np.array_equal(only.embed(images), last)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (block("b", "net/half", "mean", 4), "gives 3 numbers; its record says 4"),
+        (block("b", "net/half", "tokens", 3), "networks of this kind have no tokens"),
+        (block("b", "net/flat", "std", 3), "has 2 axes, and the pooling 'std' needs 4"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(tmp_path, wrong, message):
+    blocks = [BLOCKS[0], wrong]
+    described = {"width": 3 + wrong["width"], "layer": None, "preprocess": {"size": 8}}
+    b = load(write(tmp_path, deep_network(), **described, blocks=blocks))
+    with pytest.raises(ParameterError, match=message):
+        b.embed(np.zeros((1, 8, 8, 3), np.uint8))
 
 
 def test_without_a_layer_the_output_is_the_embedding(tmp_path, batch):
