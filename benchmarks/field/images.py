@@ -1,8 +1,9 @@
 """Our default against peers on image sets: all on the last layer, and all on the same blocks.
 
     python benchmarks/field/images.py [--rows 5 20] [--draws 3]
+    python benchmarks/field/images.py --backbone mobilenet_v2 --no-peers
 
-Reads `$IMPRINT_SHARED/data/pictures/*.npz` (eleven sets), embeds each image once with `efficientnet_lite0` and keeps the
+Reads `$IMPRINT_SHARED/data/pictures/*.npz` (eleven sets), embeds each image once and keeps the
 embeddings in `out/field`. Every method gets the same rows of each class and the same embeddings: the last layer at unit
 length, or all blocks, each at unit length. A peer with blocks is the fair peer.
 """
@@ -26,6 +27,7 @@ from imprint.backbones import load
 from imprint.kernels.rows import unit_rows
 
 BATCH = 32
+Predict = Callable[..., np.ndarray]
 LDA_SHRINKAGES = (0.001, 0.01, 0.1, 0.3, 0.6)
 
 
@@ -39,11 +41,11 @@ class Task(NamedTuple):
     widths: tuple[int, ...]
 
 
-def embedded(path: Path) -> Task:
+def embedded(path: Path, network: str) -> Task:
     """The embeddings of a set, computed once."""
-    stored = CACHE / f"images-{path.stem}.npz"
+    stored = CACHE / f"images-{network}-{path.stem}.npz"
     if not stored.exists():
-        backbone = load("efficientnet_lite0")
+        backbone = load(network)
         pack = np.load(path)
         parts = {}
         for split in ("train", "test"):
@@ -96,7 +98,7 @@ def lda(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return slda(X, y, best)[0](Q).argmax(axis=1)
 
 
-def logistic(C: float) -> Callable[..., np.ndarray]:
+def logistic(C: float) -> Predict:
     def predict(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
         return LogisticRegression(C=C, max_iter=2000).fit(X, y).predict(Q)
 
@@ -107,7 +109,7 @@ def nearest_row(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return y[(Q @ X.T).argmax(axis=1)]
 
 
-PEERS: dict[str, Callable[..., np.ndarray]] = {
+PEERS: dict[str, Predict] = {
     "class means": lambda X, y, Q: ncm(X, y)[0](Q).argmax(axis=1),
     "1-NN": nearest_row,
     "logistic regression, C = 1": logistic(1),
@@ -118,7 +120,9 @@ PEERS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def accuracies(task: Task, rows: int, draws: int) -> dict[str, float]:
+def accuracies(
+    task: Task, rows: int, draws: int, peers: dict[str, Predict]
+) -> dict[str, float]:
     """The mean accuracy of every method in %, over draws of the training rows."""
     hits: dict[str, list[float]] = {}
     last = task.widths[0]
@@ -135,7 +139,7 @@ def accuracies(task: Task, rows: int, draws: int) -> dict[str, float]:
         index = np.concatenate(chosen)
         y = task.y[index]
         for version, (X, Q) in versions.items():
-            for name, predict in PEERS.items():
+            for name, predict in peers.items():
                 right = np.mean(predict(X[index], y, Q) == task.t)
                 hits.setdefault(f"{name}, {version}", []).append(right)
         plain = ImprintClassifier().fit(task.X[index][:, :last], y)
@@ -151,15 +155,23 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[5, 20])
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--backbone", default="efficientnet_lite0")
+    parser.add_argument(
+        "--no-peers", action="store_true", help="imprint alone, with and without blocks"
+    )
     args = parser.parse_args()
+    peers = {} if args.no_peers else PEERS
+    table = f"images-{args.backbone}" + ("-alone" if args.no_peers else "")
     instances = {}
     for path in sorted((SHARED / "data" / "pictures").glob("*.npz")):
         for rows in args.rows:
             key = f"{path.stem} @ {rows}"
             instances[key] = measured_once(
-                "images",
+                table,
                 key,
-                lambda p=path, r=rows: accuracies(embedded(p), r, args.draws),
+                lambda p=path, r=rows: accuracies(
+                    embedded(p, args.backbone), r, args.draws, peers
+                ),
             )
     methods = list(next(iter(instances.values())))
     for rows in args.rows:

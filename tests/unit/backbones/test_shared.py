@@ -91,7 +91,7 @@ def test_mobilenet_reproduces_the_stored_bytes_exactly():
     pytest.importorskip("ai_edge_litert")
     pack = np.load(SHARED / "data/mnist.npz")
     stored = np.load(SHARED / "embeddings/full/mobilenet_v1_0.25_128-mnist.npz")
-    backbone = load(f"tflite:{SHARED}/models/mobilenet_v1_0.25_128_quant.tflite")
+    backbone = load(f"tflite:{SHARED}/models/mobilenet_v1_0.25_128_quant.tflite:last")
     for split in ("train", "test"):
         want = stored[split][:3000].astype(np.float32) * np.float32(stored["scale"])
         assert np.array_equal(embed(backbone, pack[f"{split}_images"][:3000]), want)
@@ -100,10 +100,10 @@ def test_mobilenet_reproduces_the_stored_bytes_exactly():
 @pytest.mark.parametrize(
     ("name", "width"),
     [
-        ("mobilenet_v1_0.25_128_quant", 256),
-        ("mobilenet_v1_0.5_160_quant", 512),
-        ("mobilenet_v1_1.0_224_quant_embedding_extractor", 1024),
-        ("tf2_mobilenet_v2_1.0_224_ptq", 1280),
+        ("mobilenet_v1_0.25_128_quant", 2176),
+        ("mobilenet_v1_0.5_160_quant", 3456),
+        ("mobilenet_v1_1.0_224_quant_embedding_extractor", 4352),
+        ("tf2_mobilenet_v2_1.0_224_ptq", 4736),
     ],
 )
 def test_every_mobilenet_separates_photographs_better_than_pixels(name, width):
