@@ -51,6 +51,7 @@ class Pack(NamedTuple):
     y_test: Array  # (m,)
     fingerprint: str
     blocks: tuple[int, ...] = ()  # the widths of blocks; () for a single one
+    block_names: tuple[str, ...] = ()  # () if the pack does not state them
 
 
 def read_pack(path: str | os.PathLike[str]) -> Pack:
@@ -58,7 +59,7 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     with open_pack(Path(path)) as pack:
         stored = {
             name: np.asarray(pack[name])
-            for name in (*ARRAYS, *FACTORS, BLOCKS)
+            for name in (*ARRAYS, *FACTORS, BLOCKS, BLOCK_NAMES)
             if name in pack.files
         }
     return _to_pack(Path(path), stored)
@@ -80,12 +81,26 @@ def _to_pack(path: Path, stored: dict[str, Array]) -> Pack:
         )
     for name in SPLITS:
         to_labels(path, f"{name}_labels", stored, name, len(stored[name]))
-    fingerprint = digest(
-        part for name in sorted(stored) for part in (name, stored[name])
-    )
+    # names do not change the embeddings
+    counted = sorted(stored.keys() - {BLOCK_NAMES})
+    fingerprint = digest(part for name in counted for part in (name, stored[name]))
     blocks = to_blocks(path, stored, X.shape[1])
+    names = _block_names(path, stored, len(blocks))
     labels = stored["train_labels"], stored["test_labels"]
-    return Pack(X, labels[0], X_test, labels[1], fingerprint, blocks)
+    return Pack(X, labels[0], X_test, labels[1], fingerprint, blocks, names)
+
+
+def _block_names(path: Path, stored: dict[str, Array], count: int) -> tuple[str, ...]:
+    """What the blocks are called; empty if the pack does not say."""
+    if BLOCK_NAMES not in stored or not count:
+        return ()
+    names = tuple(map(str, np.atleast_1d(stored[BLOCK_NAMES]).tolist()))
+    if len(set(names)) != count:
+        raise FileError(
+            f"{path}: {BLOCK_NAMES} must be {count} different texts, one for each"
+            " block."
+        )
+    return names
 
 
 def write_pack(
@@ -157,7 +172,7 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
                 " full or damaged?"
             )
     X, y, X_test, y_test = (np.load(folder / name, mmap_mode="r") for name in UNPACKED)
-    return Pack(X, y, X_test, y_test, fingerprint, _stated_blocks(folder))
+    return Pack(X, y, X_test, y_test, fingerprint, *_stated_blocks(folder))
 
 
 def _digest(path: Path) -> str:
@@ -188,9 +203,10 @@ def _verified(folder: Path) -> str | None:
     return str(note["fingerprint"]) if intact else None
 
 
-def _stated_blocks(folder: Path) -> tuple[int, ...]:
+def _stated_blocks(folder: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The widths and the names of the blocks."""
     note = read_checked(folder / NOTE, {"fingerprint": str, "files": dict})
-    return tuple(note.get(BLOCKS, []))
+    return tuple(note.get(BLOCKS, [])), tuple(note.get(BLOCK_NAMES, []))
 
 
 def _unpack(path: Path, folder: Path) -> None:
@@ -215,6 +231,7 @@ def _unpack(path: Path, folder: Path) -> None:
                     "fingerprint": pack.fingerprint,
                     "files": files,
                     BLOCKS: list(pack.blocks),
+                    BLOCK_NAMES: list(pack.block_names),
                 },
             )
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged

@@ -43,6 +43,7 @@ from imprint.kernels.stacks import (
     stacked,
 )
 from imprint.normalisers.l2 import L2
+from imprint.study.blocks import open_data
 from imprint.study.failures import COMPONENT_ERRORS, reason_of
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
@@ -104,12 +105,12 @@ class UnitResults(NamedTuple):
 def evaluate(unit: Unit) -> UnitResults:
     """The results of a unit, computed on one core."""
     reset_peak()
-    data = unit.source.open(unit.backbone, unit.dataset)
+    data = open_data(unit.source, unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
         raise ImprintError(
             f"{unit}: the embeddings have changed since the study was planned."
         )
-    graph = build(unit, data.y, data.y_test)
+    graph = build(unit, data.y, data.y_test, data.blocks)
     proxies = UnitProxies(graph, np.asarray(data.X))
     # by decision
     results = {

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import compress, product
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from imprint.core.arrays import Array, factorize
 from imprint.core.errors import ParameterError
 from imprint.study import sharing
+from imprint.study.blocks import open_data
 from imprint.study.grid import Methods
 from imprint.study.possible import possible_experiments
 from imprint.study.study import Data, Source, Study
@@ -144,7 +145,7 @@ def plan(
     units: list[Unit] = []
     count = 0
     for backbone, dataset in joint.packs():
-        data = source.open(backbone, dataset)
+        data = open_data(source, backbone, dataset)
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
         experiments = joint.experiments(backbone, dataset, data)
         count += len(experiments)
@@ -206,7 +207,7 @@ class _JointStudy:
         """The backbones and data sets, each pair once."""
         packs: dict[tuple[str, str], None] = {}
         for study in self.studies:
-            packs.update(dict.fromkeys(product(study.backbones, study.datasets)))
+            packs.update(dict.fromkeys(study.packs))
         return list(packs)
 
     def experiments(
@@ -220,7 +221,7 @@ class _JointStudy:
         """
         experiments = []
         for study, method in zip(self.studies, self.method_indices):
-            if backbone not in study.backbones or dataset not in study.datasets:
+            if (backbone, dataset) not in study.packs:
                 continue
             task = [self.task_texts.index(text) for text in study.task_texts]
             seed = [self.seeds.index(seed) for seed in study.seeds]
@@ -327,8 +328,9 @@ def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
         parallel = max(1, min(workers, len(each.units)))
         seconds += each.work / CORE_SPEED / parallel
         for unit in each.units:
-            data = unit.source.open(unit.backbone, unit.dataset)
-            computations += build(unit, data.y, data.y_test).computations()
+            data = open_data(unit.source, unit.backbone, unit.dataset)
+            graph = build(unit, data.y, data.y_test, data.blocks)
+            computations += graph.computations()
             # Four copies of float32 values, roughly.
             rows = 16 * (data.X.size + data.X_test.size)
             memory = max(memory, BASE_MEMORY + rows)

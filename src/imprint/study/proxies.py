@@ -18,6 +18,7 @@ from imprint.kernels.quantiles import ranks, successive_targets
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.method import ClassState, Method
 from imprint.normalisers._base import Normaliser
+from imprint.normalisers._blocks import Blockwise
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
@@ -90,6 +91,7 @@ class UnitProxies:
 
     def __init__(self, graph: WorkGraph, X: Array) -> None:
         self.X = X
+        self._blocks = graph.blocks
         self.states: dict[tuple[ClassRows, ProxySpec], State] = {}
         # processor time of each spec, with an equal part of shared work
         self.seconds = np.zeros(len(graph.specs))
@@ -141,7 +143,8 @@ class UnitProxies:
         """
         containing = sharing.containing_specs(specs)
         computed = list(dict.fromkeys(containing.values()))
-        X = norm_pre.apply(self.X[c.rows])
+        scaling = Blockwise(norm_pre, self._blocks) if self._blocks else norm_pre
+        X = scaling.apply(self.X[c.rows])
         computed_states = sharing.summarise(X, c.label, computed)
         states = dict(zip(computed, computed_states))
         blocks: dict[ProxySpec, ProxyRows] = {}
@@ -149,7 +152,7 @@ class UnitProxies:
             generator = spec.generator
             state = sharing.prefix(generator, states[largest])
             self.states[c, spec] = state
-            scales_rows = type(norm_pre) in sharing.ROW_SCALINGS
+            scales_rows = type(scaling) in sharing.ROW_SCALINGS
             if type(generator) is AllRows and scales_rows:
                 # One block for both normalisers, see `ClassProxies.after`.
                 if c not in self._class_blocks:
@@ -211,7 +214,7 @@ class UnitProxies:
         key = (method.aggregator, method.norm_pre, method.norm_inf, c)
         if key not in self._statistics:
             X = self.X[c.rows]
-            self._statistics[key] = method.sums(X, method.norm_pre.apply(X))
+            self._statistics[key] = method.sums(X, method.scaling("pre").apply(X))
         return self._statistics[key]
 
     def head(self, decision: Decision) -> Head:

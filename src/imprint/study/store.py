@@ -9,7 +9,6 @@ import platform
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +136,7 @@ class Store:
         shape = (len(study.task_texts), len(methods), len(study.seeds))
         experiments = np.indices(shape).reshape(len(shape), -1).T
         keys: list[bytes] = []
-        for backbone, dataset in product(study.backbones, study.datasets):
+        for backbone, dataset in study.packs:
             fingerprint = fingerprints.get(f"{backbone}-{dataset}")
             if fingerprint is None:
                 continue

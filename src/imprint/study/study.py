@@ -34,6 +34,8 @@ from imprint.study.grid import (
 if TYPE_CHECKING:
     import pyarrow
 
+SELECTS = ":"  # between a backbone and the blocks that are selected
+ALL, LAST = "all", "last"  # selections of blocks
 Data = Pack
 """The embeddings of a data set, computed by a backbone."""
 
@@ -131,6 +133,10 @@ class Study(Declaration):
     embeddings: str = key("", (str,), "text")
     """Folder of packs `BACKBONE-DATASET.npz`; in a file, relative to that file."""
     backbones: tuple[str, ...] = key((), (str,), "text", required=True)
+    blocks: tuple[str, ...] = key((), (str,), "text such as last or all")
+    """Selections of blocks of the embeddings: `last`, `all`, or names of blocks joined
+    by `+`. Results name them after the backbone, such as `tinynet:last`.
+    """
     datasets: tuple[str, ...] = key((), (str,), "text", required=True)
     tasks: tuple[str, ...] = key(
         ("all",),
@@ -169,7 +175,7 @@ class Study(Declaration):
         """The number of combinations, before rules leave any out and equal methods are
         counted once.
         """
-        packs = len(self.backbones) * len(self.datasets)
+        packs = len(self.packs)
         tasks = len(self.tasks) * max(1, len(self.shots))
         methods = len(self.recipes) + sum(grid.points for grid in self.grid)
         return packs * tasks * len(self.seeds) * methods
@@ -194,9 +200,24 @@ class Study(Declaration):
         return methods
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        """The backbones, each with every selection of blocks; the selection varies
+        fastest.
+        """
+        if not self.blocks:
+            return self.backbones
+        pairs = product(self.backbones, self.blocks)
+        return tuple(SELECTS.join(pair) for pair in pairs)
+
+    @property
+    def packs(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of such a network and a data set."""
+        return tuple(product(self.networks, self.datasets))
+
+    @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
-        combinations = product(self.backbones, self.datasets, self.task_texts)
+        combinations = product(self.networks, self.datasets, self.task_texts)
         return tuple(starmap(Instance, combinations))
 
     @cached_property

@@ -5,6 +5,7 @@ proxies and decisions.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,6 +60,7 @@ class Decision(NamedTuple):
     norm_post: Normaliser
     norm_inf: Normaliser
     aggregator: Aggregator
+    blocks: tuple[int, ...]  # the widths of the blocks of the embeddings
     is_shareable: bool  # whether it can be computed together with others
 
     @property
@@ -70,6 +72,7 @@ class Decision(NamedTuple):
             norm_post=self.norm_post,
             norm_inf=self.norm_inf,
             aggregator=self.aggregator,
+            blocks=self.blocks,
         )
 
 
@@ -95,6 +98,7 @@ class WorkGraph:
     specs: list[ProxySpec]
     decisions: list[Decision]
     decided_by: Array  # for each experiment, the number of its decision
+    blocks: tuple[int, ...]  # the widths of the blocks of the embeddings
 
     def specs_by_class(self) -> dict[ClassKey, list[ProxySpec]]:
         """For each class and `norm_pre`, the specs of its proxies."""
@@ -119,12 +123,18 @@ def build(
     unit: "Unit",
     y: Array,
     y_test: Array,
+    blocks: tuple[int, ...] = (),
 ) -> WorkGraph:
-    """The work graph of a unit, given the labels of its data."""
+    """The work graph of a unit, given the labels of its data and the widths of their
+    blocks.
+    """
     task, method, seed = unit.experiments.T  # indices
     splits, split_numbers = _task_splits(unit, y, y_test)
     split = split_numbers[task, seed]
-    methods = sharing.canonical(unit.methods)
+    methods = unit.methods
+    # With blocks, `l2` changes the angles between rows.
+    if not blocks:
+        methods = sharing.canonical(methods)
     pre, generator, *later_parts = methods.codes[method].T
 
     # Proxies are computed once for each normaliser, generator and seed; those that do
@@ -143,8 +153,9 @@ def build(
         methods.take(method[first]),
         [specs[i] for i in spec[first].tolist()],
         [splits[i] for i in split[first].tolist()],
+        blocks,
     )
-    return WorkGraph(splits, specs, decisions, decided_by)
+    return WorkGraph(splits, specs, decisions, decided_by, blocks)
 
 
 def _proxy_specs(
@@ -162,8 +173,10 @@ def _decisions(
     methods: Methods,
     specs: Sequence[ProxySpec],
     splits: Sequence[TaskSplit],
+    blocks: tuple[int, ...],
 ) -> list[Decision]:
     """A decision for each method, with the proxies of a spec, about a task split."""
+    is_shareable = sharing.is_shareable(methods) & (not blocks)
     return list(
         map(
             Decision,
@@ -173,7 +186,8 @@ def _decisions(
             methods.column("norm_post"),
             methods.column("norm_inf"),
             methods.column("aggregator"),
-            sharing.is_shareable(methods).tolist(),
+            repeat(blocks),
+            is_shareable.tolist(),
         )
     )
 
