@@ -1,6 +1,7 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,6 @@ html_theme_options = {
     },
 }
 
-
 ACCESSIBLE = {
     r'role="heading">': 'role="heading" aria-level="2">',  # captions of the navigation
     r'<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
@@ -52,7 +52,6 @@ ACCESSIBLE = {
     r'<th class="head[^"]*">(<p></p>)?</th>': "<td></td>",
 }
 """Corrections of the HTML of Sphinx and Furo for keyboards and screen readers: patterns and replacements."""
-
 
 OTHER_SITE = ("reproduction/docs", "reproduction")
 """The other site: the folder of its sources in the repository, and where it lies seen from this one."""
@@ -82,9 +81,25 @@ def _link_other_site(app: Any, page: str, source: list[str]) -> None:
     source[0] = link.sub(rf'<a href="{up}{site}/\2.html\3">\1</a>', source[0])
 
 
+def _drawings_for_dark_pages(page: Path, text: str) -> str:
+    """Next to each drawing that has a version for dark pages, that version; the style sheet shows one of them."""
+
+    def both(match: re.Match[str]) -> str:
+        image, folder, name = match[0], match[1], match[2]
+        dark = HERE / "images" / f"{name}-dark.svg"
+        if not dark.exists():
+            return image
+        shutil.copy(dark, (page.parent / folder).resolve())
+        second = image.replace(f"{name}.svg", f"{name}-dark.svg")
+        light = image.replace("<img ", '<img class="only-light" ')
+        return light + second.replace("<img ", '<img class="only-dark" ')
+
+    return re.sub(r'<img [^>]*src="([^"]*_images/)([\w-]+)\.svg"[^>]*>', both, text)
+
+
 def _finish_pages(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")
         for pattern, replacement in ACCESSIBLE.items():
             text = re.sub(pattern, replacement, text)
-        page.write_text(text, "utf-8")
+        page.write_text(_drawings_for_dark_pages(page, text), "utf-8")

@@ -5,9 +5,8 @@
 - Every other `python` block is executed; the blocks of a page share their names.
 - In a `console` block, every line after `$ ` is run, and the lines below it are its expected output. Words must be
   equal, numbers must agree within 10 %, and `...` matches anything.
-- `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as images; `vectors.parquet`,
-  `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and
-  `new.csv` are made-up messages.
+
+Each page begins in an empty folder: what its commands need, it writes itself (`imprint sample`).
 """
 
 import doctest
@@ -23,8 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
-from sklearn.datasets import load_digits
 
 import imprint
 from imprint.cli import main
@@ -40,7 +37,6 @@ BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```$", re.MULTILINE | re.D
 FILE = re.compile(r"# ([\w/.-]+\.(?:py|yaml))\n")
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-NAMES = ("zero", "one", "two", "three", "four")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SOFT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -57,8 +53,6 @@ def test_page_runs(page, home, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(home))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
     text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
-    if "```console" in text and "imprint sample" not in text:
-        paint(tmp_path)
     for block in BLOCK.finditer(text):
         kind, body = block.groups()
         if file := FILE.match(body):
@@ -76,68 +70,6 @@ def write(place, body):
         copy_project()
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(body, encoding="utf-8")
-
-
-def paint(folder):
-    """Save forty images of each of three digits, twelve of a fourth, and a new image."""
-    digits = load_digits()
-    images = (digits.images * 15.9375).round().astype(np.uint8)
-
-    def save(path, i):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(images[i]).save(path)
-
-    parts = [
-        (label, place, rows)
-        for label in (1, 2, 3)
-        for place, rows in (("photos", (0, 40)), ("held-out", (40, 80)))
-    ]
-    for label, place, (start, stop) in [*parts, (4, "more", (0, 12))]:
-        for j, i in enumerate(np.flatnonzero(digits.target == label)[start:stop]):
-            save(folder / place / NAMES[label] / f"{j:02}.png", i)
-    save(folder / "new.png", np.flatnonzero(digits.target == 3)[100])
-    tabulate_digits(folder, digits)
-    write_mails(folder)
-
-
-def tabulate_digits(folder, digits):
-    """Write tables of digits with their pixels as embeddings: 64 numbers per row."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = {label: np.flatnonzero(digits.target == label) for label in (1, 2, 3, 4)}
-    parts = {
-        "vectors": np.concatenate([rows[label][:60] for label in (1, 2, 3)]),
-        "held-out": np.concatenate([rows[label][60:100] for label in (1, 2, 3)]),
-        "more": rows[4][:30],
-        "new": np.concatenate([rows[label][100:102] for label in (1, 2, 3)]),
-    }
-    for name, own in parts.items():
-        columns = {"embedding": digits.data[own].astype(np.float32).tolist()}
-        if name != "new":
-            columns["label"] = [NAMES[i] for i in digits.target[own]]
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
-
-
-def write_mails(folder):
-    """Write made-up messages to a shop: three classes, a fourth class for later, and new messages."""
-    head, *lines = (
-        (ROOT / "tests" / "e2e" / "mails.csv").read_text("utf-8").splitlines()
-    )
-    later = [line for line in lines if line.endswith(",account")]
-    new = [
-        "text",
-        "My order is still not here",
-        "The lamp is gorgeous",
-        "Give me back my money please",
-    ]
-    parts = {
-        "mails": [head, *(line for line in lines if line not in later)],
-        "more": [head, *later],
-        "new": new,
-    }
-    for name, own in parts.items():
-        (folder / f"{name}.csv").write_text("\n".join(own) + "\n", encoding="utf-8")
 
 
 def copy_project():

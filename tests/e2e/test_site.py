@@ -52,6 +52,13 @@ def test_every_public_name_has_an_example_that_runs():
             ), f"{module}.{name}"
 
 
+def test_drawings_are_current():
+    drawings = runpy.run_path(str(ROOT / "docs" / "images" / "drawings.py"))
+    for name, svg in drawings["drawn"]().items():
+        file = drawings["HERE"] / name
+        assert file.read_text("utf-8") == svg, "run `python docs/images/drawings.py`"
+
+
 SITES = {"docs": "", "reproduction/docs": "reproduction"}
 """The folders of both sites, and where they are built below the first one."""
 
