@@ -13,7 +13,7 @@ from http.client import HTTPException
 
 DEFAULT_PORT = "8470"
 SECONDS = 4.0  # less than the time that a health check of Docker has by default
-PATHS = ("/api/health", "/v2/health/ready")
+PATHS = ("/v2/health/ready", "/api/health")
 
 
 def answers(port: str) -> bool:

@@ -19,6 +19,8 @@ from imprint.core.errors import FileError, ParameterError, first_line, unknown
 VERSION = 1
 # input values per pass of the network; more do not fit into the caches of a processor
 PASS_VALUES = 2**20
+# the variable that keeps ONNX Runtime from reporting its use; users may set it to 0
+NO_REPORTS = "ORT_DISABLE_TELEMETRY"
 # where ONNX Runtime looks for weights outside the file; it cannot exist
 NO_FOLDER = f"{os.devnull}/external-data"
 
@@ -140,7 +142,13 @@ def session(
     optimise: bool = True,
 ) -> Any:
     """An ONNX Runtime session; `name` is what errors call the network."""
+    # From 1.31 on, ONNX Runtime would report its use to Microsoft. The variable counts
+    # before the import, the call also where another package has imported it before.
+    os.environ.setdefault(NO_REPORTS, "1")
     import onnxruntime as ort
+
+    if os.environ[NO_REPORTS] != "0":
+        ort.disable_telemetry_events()
     from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
     options = ort.SessionOptions()

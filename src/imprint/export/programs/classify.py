@@ -8,10 +8,14 @@ Needs onnxruntime (which brings NumPy) and, to open files of images, Pillow.
 import argparse
 import importlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# ONNX Runtime would report its use to Microsoft.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
 # Values of JSON, and inputs: a path, pixels, a text or numbers.
