@@ -236,14 +236,14 @@ def test_control_c_keeps_the_answers(table, tmp_path):
 
 def test_fit_ends_with_what_to_label_next(imprint, photos, pool, tmp_path):
     done = imprint("fit", photos, "-o", "m.imprint", "--pool", pool, *RAW)
-    assert "Label these next:" in done.err
+    assert "Label next:" in done.err
     assert f"Skipped {pool / 'broken.png'}: " in done.err
     assert done.code == 1
     (pool / "broken.png").unlink()
     pool.rename(photos / "unlabelled")
     done = imprint("fit", photos, "-o", "m.imprint", "--json", *RAW)
     assert json.loads(done.out)["classes"] == ["dark", "light", "middle"]
-    assert "Label these next:" in done.err
+    assert "Label next:" in done.err
     assert (
         len(
             [

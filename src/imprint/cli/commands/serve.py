@@ -1,4 +1,4 @@
-"""Label examples and test a model on a page in the browser.
+"""Label examples and test a model in a web app on your own machine.
 
 Nothing leaves this machine. Every change is saved at once, and the next start continues
 from there.

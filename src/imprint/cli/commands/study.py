@@ -215,7 +215,7 @@ def report(
         terminal.write(as_text(tables))
         others = ", ".join(f.name for f in files if f.suffix != ".html")
         terminal.note(
-            f"Also written: {next(f for f in files if f.suffix == '.html')}; next to it"
+            f"Wrote {next(f for f in files if f.suffix == '.html')}; beside it:"
             f" {others}."
         )
 

@@ -122,7 +122,7 @@ def command(
         terminal.table(["name", "reason"], rows, names=not pool.kind.typed)
     if page is not None:
         models.write_page(
-            page, suggestion_page(f"Label these of {path} next", pool, suggestions)
+            page, suggestion_page(f"Label next: {path}", pool, suggestions)
         )
     if copy_into is not None:
         copied = copy_files(copy_into, ((pool.names[i], ()) for i in numbers))
@@ -167,7 +167,7 @@ def label_next(model: Imprinter, folder: Path) -> Sequence[Skipped]:
     pool, embedded = _embed(model, str(folder), options.UnlabelledColumns(None, None))
     if len(embedded.X):
         suggestions = _suggest(model, embedded, DEFAULT_COUNT)
-        terminal.note("Label these next:")
+        terminal.note("Label next:")
         for i, reason in zip(suggestions.tolist(), suggestions.reasons):
             terminal.note(f"  {pool.names[i]}  ({reason})")
     return embedded.skipped

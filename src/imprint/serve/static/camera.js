@@ -15,7 +15,7 @@ async function opened() {
 
 /** A playing video element; call `release` when done with it. */
 export async function watch() {
-  if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives pages no camera here.");
+  if (!navigator.mediaDevices?.getUserMedia) throw new Error("The camera needs HTTPS or localhost.");
   const video = document.createElement("video");
   videos.add(video);
   try {

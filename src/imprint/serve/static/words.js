@@ -27,9 +27,9 @@ export function familiarity(known, noun, missing = 0) {
   if (known === null) return { word: "Not calibrated", detail: "Probabilities are not calibrated, and “none of these” is never answered. The tab Evaluate says why." };
   if (missing) return { word: "Cannot tell yet", detail: `Needs ${missing} more ${missing === 1 ? noun : `${noun}s`}: with so few examples, “none of these” is never answered.` };
   const share = percent(known);
-  if (known < 0.05) return { word: "None of these", detail: `Only ${share} of your ${noun}s are as unusual as this one (p-value ${known.toPrecision(2)}).` };
-  if (known < 0.1) return { word: "Unusual", detail: `${share} of your ${noun}s are as unusual as this one (p-value ${known.toPrecision(2)}).` };
-  return { word: "Familiar", detail: `${share} of your ${noun}s are as unusual as this one or more (p-value ${known.toPrecision(2)}).` };
+  if (known < 0.05) return { word: "None of these", detail: `Only ${share} of your ${noun}s look at least this unusual (p-value ${known.toPrecision(2)}).` };
+  if (known < 0.1) return { word: "Unusual", detail: `${share} of your ${noun}s look at least this unusual (p-value ${known.toPrecision(2)}).` };
+  return { word: "Familiar", detail: `${share} of your ${noun}s look at least this unusual (p-value ${known.toPrecision(2)}).` };
 }
 
 export const P_VALUE = "The p-value is the share of your examples that look at least as unusual as this input. Below 5 % the answer is “none of these”. About 5 % of the inputs that do belong to a class are rejected as well (measured: 3.9 to 5.8 % of inputs like the examples, up to 7.5 % of others).";
