@@ -1,6 +1,7 @@
 """The contract that every aggregator must fulfil."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from tests.contract.found import AGGREGATORS, run
 
 from imprint.aggregators._base import Change
 from imprint.aggregators.kernel import Kernel
+from imprint.aggregators.max import Max
+from imprint.aggregators.nearest import Nearest
 from imprint.core.arrays import Proxies
 from imprint.core.layout import to_arrays, to_states
 from imprint.export.onnx import Graph
@@ -122,6 +125,30 @@ def test_evidence_and_doubt_are_finite_and_consistent(a):
         assert (a.doubt(Q * 1e3, ready) >= doubt - 1e-9).all(), (
             "doubt increases far from all proxies"
         )
+
+
+@pytest.mark.parametrize("blocks", [(), (3, 4)], ids=["plain", "blocks"])
+@pytest.mark.parametrize("a", AGGREGATORS, ids=str)
+def test_a_gradient_is_that_of_the_scores(a, blocks):
+    if blocks and getattr(a, "weights", None) == (1.0,):
+        a = replace(a, weights=(0.5, 2.0))
+    P = proxies()._replace(blocks=blocks)
+    ready = prepared(a, P)
+    direction = np.array([1.0, -0.5, -0.25])
+    step = 1e-6
+    found = 0
+    for q in queries(np.float64)[:5]:
+        slope = a.gradient(q, P, ready, direction)
+        if slope is None:
+            continue
+        moved = np.concatenate([q + step * np.eye(7), q - step * np.eye(7)])
+        S = a.scores(moved, ready) @ direction
+        measured = (S[:7] - S[7:]) / (2 * step)
+        np.testing.assert_allclose(slope, measured, rtol=1e-4, atol=1e-6)
+        found += 1
+    assert found in (0, 5)
+    if a in (Kernel(), Max(), Nearest()):
+        assert found == 5
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)

@@ -137,6 +137,14 @@ class Aggregator(Component):
         """
         return squared_distances(proxies.weights, q) ** 0.5
 
+    def gradient(
+        self, q: Array, proxies: Proxies, prepared: Any, direction: Array
+    ) -> Array | None:
+        """The gradient, with respect to one query, of the sum of `direction` times the
+        scores; None: not available.  # (d,)
+        """
+        return None
+
     def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
         """The contents of an exported file of arrays; None: not exportable."""
         return None

@@ -447,6 +447,25 @@ class Kernel(Aggregator):
         )[0]
         return contributions * prepared.class_weights[winner]
 
+    def gradient(
+        self, q: Array, proxies: Proxies, prepared: SolvedKernel, direction: Array
+    ) -> Array | None:
+        """2 r sum_i a_i k_i (w_i - q) in the metric, with the rate r and the
+        coefficients a of the direction.
+        """
+        if isinstance(prepared.system, LocalProcess):
+            return None
+        rate = self.gamma / prepared.scale
+        centres = to_numpy(proxies.weights)[prepared.centres]
+        placed = prepared.place(centres.astype(np.float64))
+        query = prepared.place(q[None].astype(np.float64))
+        differences = placed - query
+        kernels = np.exp(-rate * squared_norms(differences))
+        coefficients = to_numpy(prepared.coefficients).astype(np.float64) @ direction
+        slope = 2 * rate * (coefficients * kernels) @ differences
+        metric = prepared.metric
+        return slope if metric is None else metric.transposed(slope[None])[0]
+
     def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts | None:
         if isinstance(prepared.system, LocalProcess):
             return None

@@ -99,6 +99,16 @@ class Max(Aggregator):
     ) -> Array:
         return np.asarray(self._weighted(proxies).weights @ q)
 
+    def gradient(
+        self, q: Array, proxies: Proxies, prepared: SortedProxies, direction: Array
+    ) -> Array:
+        """The best proxy of each class, times the direction."""
+        weights = self._weighted(proxies).weights.astype(np.float64)
+        products = weights @ q.astype(np.float64)
+        parts = np.split(products, prepared.starts[1:])
+        best = [part.argmax() for part in parts] + prepared.starts
+        return np.asarray(direction @ weights[best])
+
     def facts(self, proxies: Proxies, prepared: SortedProxies) -> Facts:
         facts = facts_of_maxima(self.temperature * prepared.scale)
         return facts._replace(tensors={"weights": self._weighted(proxies).weights})

@@ -127,6 +127,25 @@ class Nearest(Aggregator):
         )
         return np.asarray(distances[0, np.argsort(order[0])], dtype=np.float64)
 
+    def gradient(
+        self, q: Array, proxies: Proxies, prepared: VotingProxies, direction: Array
+    ) -> Array | None:
+        """That of the votes of the m nearest proxies, by Euclidean distance."""
+        if self.metric != "euclidean" or self.weighting != "distance":
+            return None
+        placed = self._weighted_queries(q[None].astype(np.float64), prepared)
+        weights = self._weighted(proxies).weights.astype(np.float64)
+        distances, indices = nearest(placed, weights, self.m, self.metric)
+        votes = 1 / (distances[0] + DISTANCE_OFFSET)
+        values = direction[proxies.labels[indices[0]]]
+        share = votes @ values / votes.sum()
+        # the slope of a vote is -1 / distance^2, along the line to its proxy
+        lines = (placed - weights[indices[0]]) / np.maximum(distances[0], MIN_RADIUS)[
+            :, None
+        ]
+        slope = -((values - share) * votes**2) @ lines / votes.sum()
+        return np.asarray(self._weighted_queries(slope[None], prepared)[0])
+
     def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts | None:
         by_distance = self.weighting == "distance"
         vote = (

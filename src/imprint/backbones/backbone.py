@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.backbones.places import BlockMap
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.core.arrays import Array, digest
@@ -102,6 +103,15 @@ class Backbone(ABC):
                 f" {self.width}."
             )
         return out
+
+    def maps(self, prepared: Any) -> list[BlockMap | None]:
+        """The map that each block of an embedding pools, for one prepared image; None
+        for a block without places.
+
+        A backbone without blocks has one. Backbones that cannot tell return None for
+        each.
+        """
+        return [None] * max(1, len(self.blocks))
 
     @property
     def embeds_names(self) -> bool:

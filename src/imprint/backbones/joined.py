@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.backbone import Backbone
+from imprint.backbones.places import BlockMap
 from imprint.backbones.record import joined_record
 from imprint.core.arrays import Array, digest
 
@@ -53,6 +54,12 @@ class JoinedBackbone(Backbone):
 
     def _forward(self, batch: Any) -> Array:
         return self.embed(batch)
+
+    def maps(self, prepared: Any) -> list[BlockMap | None]:
+        maps: list[BlockMap | None] = []
+        for part, item in zip(self.parts, prepared):
+            maps += part.maps(item)
+        return maps
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         counts = [part.count_truncated(texts) for part in self.parts]

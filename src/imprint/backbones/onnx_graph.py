@@ -6,6 +6,7 @@ is the file itself, followed by a few bytes; nothing has to be parsed or copied.
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from imprint.core.arrays import Array
 
@@ -37,6 +38,9 @@ VARINT = 0
 EIGHT_BYTES = 1
 DELIMITED = 2
 FOUR_BYTES = 5
+
+Node: TypeAlias = tuple[str, list[str]]
+"""The operator of a node, and the tensors that it reads."""
 
 PREFIX = "imprint/"  # of every name that is added
 
@@ -94,6 +98,26 @@ def tensor_names(model: bytes) -> list[str]:
     except (IndexError, ValueError):
         return []
     return names
+
+
+def nodes_by_output(model: bytes) -> dict[str, Node]:
+    """The operator and the inputs of each tensor that the nodes of a model compute."""
+    nodes = {}
+    for graph in _messages(model, MODEL_GRAPH):
+        for node in _messages(graph, GRAPH_NODE):
+            operator = _texts(node, NODE_OPERATOR)[0]
+            inputs = _texts(node, NODE_INPUT)
+            for output in _texts(node, NODE_OUTPUT):
+                nodes[output] = (operator, inputs)
+    return nodes
+
+
+def _texts(
+    content: memoryview,
+    field: int,
+) -> list[str]:
+    messages = _messages(content, field)
+    return [str(message, "utf-8") for message in messages]
 
 
 def _messages(content: bytes | memoryview, field: int) -> Iterator[memoryview]:

@@ -174,6 +174,20 @@ class Preprocess:
             image = image.convert("RGB")
         return np.asarray(image).reshape(*self.size, self.channels)
 
+    def seen(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """The part of an image that the network sees: left, top, right, bottom as
+        shares of its width and height.
+        """
+        shorter = min(width, height)
+        if self.resize is not None:
+            sides = [shorter * side / self.resize for side in self.size[::-1]]
+        elif self.crop is not None:
+            sides = [self.crop * shorter] * 2
+        else:
+            sides = [width, height]
+        x, y = sides[0] / width / 2, sides[1] / height / 2
+        return 0.5 - x, 0.5 - y, 0.5 + x, 0.5 + y
+
     def _resize_and_crop(self, image: Any) -> Any:
         height, width = self.size
         if self.resize is None:

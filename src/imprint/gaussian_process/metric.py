@@ -88,6 +88,13 @@ class Metric:
     def _copies(self) -> dict[Any, Any]:
         return {}
 
+    def transposed(self, X: Array) -> Array:
+        """Rows through the transposed map, as gradients go.  # (n, d)"""
+        along = X
+        if len(self.removed):
+            along = X - ((X @ self.directions.T) * self.removed) @ self.directions
+        return np.asarray(along * self.scales)
+
     def tensors(self, dtype: Any) -> dict[str, Array]:
         """The arrays of the map, for programs without this library."""
         return {

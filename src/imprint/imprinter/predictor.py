@@ -19,10 +19,11 @@ from imprint.core.errors import (
 )
 from imprint.core.label_sets import as_text
 from imprint.core.tree import LabelTree, Node
+from imprint.explanation import Explanation, explain
 from imprint.head import Decider
 from imprint.head.card import ModelCard
 from imprint.imprinter.embedder import BackboneEmbedder, Report
-from imprint.imprinter.items import Embedded
+from imprint.imprinter.items import Embedded, PythonInputs
 from imprint.imprinter.state import Guess, ImprinterState, Reason, reasons
 from imprint.modalities.embedding import check_width
 from imprint.pretrained_classes import PretrainedHead
@@ -264,6 +265,30 @@ class Predictor:
                 f"why(item): {len(rows)} items; explain one at a time."
             )
         return reasons(state.head, state.exemplars, rows[0], n)
+
+    def explain(
+        self, item: Any, *, label: Any = None, against: Any = None
+    ) -> Explanation:
+        """What each part of an input adds to the score of the predicted class minus
+        that of the second; `label` and `against` name other classes.
+
+        The places of an image, the words of a text, the times of a sound or a series.
+        For images and networks in ONNX files it is a closed form; other inputs are
+        classified without each part in turn.
+        """
+        kind = self.embedder.kind
+        if not kind.needs_backbone:
+            raise ParameterError(
+                "explain(item): this model reads embeddings, which have no parts."
+            )
+        read = PythonInputs(kind, [item])[0]
+        return self.explain_read(read, label=label, against=against)
+
+    def explain_read(self, item: Any, **options: Any) -> Explanation:
+        """`explain` for an input that its modality has read, such as one of a `Split`;
+        the options are those of `imprint.explanation.explain`.
+        """
+        return explain(self.state.head, self.backbone, item, **options)
 
     def _rows(self, items: Any) -> Array:
         rows = self.look(items)

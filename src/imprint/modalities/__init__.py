@@ -7,10 +7,17 @@ from functools import cache
 
 from imprint.core.component import Family
 from imprint.core.extras import registered
-from imprint.modalities._base import Collection, Modality, TableInputs, read_file
+from imprint.modalities._base import (
+    Collection,
+    InputParts,
+    Modality,
+    TableInputs,
+    read_file,
+)
 
 __all__ = [
     "Collection",
+    "InputParts",
     "Modality",
     "TableInputs",
     "builtin",

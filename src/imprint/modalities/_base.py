@@ -3,13 +3,17 @@ import stat
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError, UnreadableInput
 
 MAX_FILE_BYTES = 1 << 30
+MAX_TIMES = 32  # parts of a recording or a series
 
 
 class Collection(NamedTuple):
@@ -25,6 +29,30 @@ class TableInputs(NamedTuple):
     inputs: Sequence[Any] | Array
     owner: Array  # (rows,) the index of the input to which each row belongs
     names: Sequence[str] | None  # None: inputs are named by their rows
+
+
+class InputParts(NamedTuple):
+    """An input taken apart, to see what an answer owes to each part."""
+
+    shape: tuple[int, ...]  # (rows, columns) of an image, or the number of parts
+    names: tuple[str, ...]  # words, or times; empty for the places of an image
+    without: Callable[[int], Any]  # the input without one part, counted in rows
+
+
+def time_parts(
+    samples: Array, rate: float | None, without: Callable[[slice], Any]
+) -> InputParts:
+    """Equal parts of samples over time, the last axis; `rate` is per second."""
+    length = samples.shape[-1]
+    count = min(MAX_TIMES, length)
+    edges = np.linspace(0, length, count + 1).round().astype(int)
+    names = []
+    for start, end in pairwise(edges):
+        times = [f"{t / rate:.2f} s" if rate else str(t) for t in (start, end)]
+        names.append("-".join(times))
+    return InputParts(
+        (count,), tuple(names), lambda i: without(slice(edges[i], edges[i + 1]))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +154,10 @@ class Modality(Component):
         """An input as a text or a uint8 image, for terminals and pages; None if it
         cannot be shown.
         """
+        return None
+
+    def parts(self, item: Any) -> InputParts | None:
+        """The input taken apart; None if it has no parts to leave out."""
         return None
 
     def sample(self, size: int) -> list[Any]:

@@ -12,7 +12,7 @@ from imprint.core.arrays import Array
 from imprint.core.errors import OutOfMemoryError, ParameterError, UnreadableInput
 from imprint.core.extras import install_hint
 from imprint.core.memory import DecodingBudget, usable_memory
-from imprint.modalities._base import Modality, refused
+from imprint.modalities._base import InputParts, Modality, refused
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -39,6 +39,7 @@ FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
     "WEBP": ("WebP", "webp", (".webp",)),
     "AVIF": ("Avif", "avif", (".avif",)),
 }
+GRID = 7  # places per side that are covered in turn, to see what they contribute
 SIGNATURE_BYTES = 32  # at the beginning of a file, enough to tell its format
 # tags of TIFF files
 BITS_PER_SAMPLE = 258
@@ -117,6 +118,24 @@ class Image(Modality):
 
     def show(self, item: Any) -> Array:
         return np.asarray(item)
+
+    def parts(self, item: Any) -> InputParts:
+        """A grid, each place of which can have the mean colour of the image."""
+        image = np.asarray(item)
+        sides = [min(GRID, side) for side in image.shape[:2]]
+        rows, columns = (
+            np.linspace(0, side, parts + 1).round().astype(int)
+            for side, parts in zip(image.shape, sides)
+        )
+        colour = image.mean(axis=(0, 1)).round().astype(np.uint8)
+
+        def without(place: int) -> Array:
+            i, j = divmod(place, sides[1])
+            covered = image.copy()
+            covered[rows[i] : rows[i + 1], columns[j] : columns[j + 1]] = colour
+            return covered
+
+        return InputParts((sides[0], sides[1]), (), without)
 
     def sample(self, size: int) -> list[Any]:
         """Images of 500 x 375 pixels."""

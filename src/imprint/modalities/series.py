@@ -8,7 +8,13 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.modalities import _series_files as files
-from imprint.modalities._base import Collection, Modality, TableInputs
+from imprint.modalities._base import (
+    Collection,
+    InputParts,
+    Modality,
+    TableInputs,
+    time_parts,
+)
 from imprint.modalities._series_arrays import (
     is_nested,
     is_unlike_embeddings,
@@ -84,6 +90,19 @@ class TimeSeries(Modality):
 
     def show(self, item: Any) -> Array:
         return plot(one_series(item))
+
+    def parts(self, item: Any) -> InputParts:
+        """Equal times, each of which can be a straight line."""
+        series = one_series(item)
+
+        def straight(time: slice) -> Array:
+            without = series.copy()
+            ends = [series[:, time.start, None], series[:, time.stop - 1, None]]
+            steps = np.linspace(0, 1, time.stop - time.start)
+            without[:, time] = ends[0] + steps * (ends[1] - ends[0])
+            return without
+
+        return time_parts(series, None, straight)
 
     def sample(self, size: int) -> list[Any]:
         """Series of one channel and 500 samples."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.core.errors import ParameterError
-from imprint.modalities._base import Modality, refused
+from imprint.modalities._base import InputParts, Modality, refused, time_parts
 
 SAMPLE_RATE = 16_000  # per second; that of arrays that come without their rate
 PCM, IEEE_FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # format codes of WAV files
@@ -61,6 +61,17 @@ class Sound(Modality):
         if not np.isfinite(mono).all():
             raise refused("its samples are not finite")
         return Recording(mono, rate)
+
+    def parts(self, item: Any) -> InputParts:
+        """Equal times, each of which can be silent."""
+        samples, rate = item
+
+        def silent(time: slice) -> Recording:
+            without = samples.copy()
+            without[time] = 0
+            return Recording(without, rate)
+
+        return time_parts(samples, rate, silent)
 
     def convert(self, value: Any) -> Recording:
         samples, rate = (

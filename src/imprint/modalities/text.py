@@ -2,8 +2,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from imprint.core.errors import ParameterError
-from imprint.modalities._base import Modality, refused
+from imprint.modalities._base import InputParts, Modality, refused
 
+MAX_PARTS = 128  # of one text: each is one pass of the network
 SENTENCE = "where is the card that i ordered two weeks ago and why has nobody told me"
 
 
@@ -41,6 +42,21 @@ class Text(Modality):
 
     def show(self, item: Any) -> str:
         return str(item)
+
+    def parts(self, item: Any) -> InputParts | None:
+        """The words; of a long text, groups of words."""
+        words = str(item).split()
+        if len(words) < 2:
+            return None
+        size = -(-len(words) // MAX_PARTS)
+        groups = [words[i : i + size] for i in range(0, len(words), size)]
+
+        def without(left_out: int) -> str:
+            kept = [group for i, group in enumerate(groups) if i != left_out]
+            return " ".join(word for group in kept for word in group)
+
+        names = tuple(" ".join(group) for group in groups)
+        return InputParts((len(groups),), names, without)
 
     def sample(self, size: int) -> list[Any]:
         """Texts of 3 to 16 words."""

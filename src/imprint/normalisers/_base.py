@@ -42,6 +42,12 @@ class Scaling(ABC):
             The normalised rows, of the type of X.
         """
 
+    def pullback(self, x: Array, gradient: Array) -> Array | None:
+        """The gradient with respect to one row, from that with respect to the
+        normalised row; None: not available.  # (d,)
+        """
+        return None
+
     def graph(
         self,
         g: GraphBuilder,

@@ -46,6 +46,15 @@ class Blockwise(Scaling):
             parts.append(block)
         return namespace(X).concatenate(parts, axis=1)
 
+    def pullback(self, x: Array, gradient: Array) -> Array | None:
+        parts = []
+        for columns in column_slices(self.widths):
+            part = self.normaliser.pullback(x[columns], gradient[columns])
+            if part is None:
+                return None
+            parts.append(part)
+        return np.concatenate(parts)
+
     def graph(
         self,
         g: GraphBuilder,

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from imprint.core.arrays import Array
@@ -25,6 +26,14 @@ class L2(Normaliser):
         reference: Array | None = None,
     ) -> Array:
         return unit_rows(X)
+
+    def pullback(self, x: Array, gradient: Array) -> Array:
+        """What the gradient has along x changes only its length, which is lost."""
+        length = float(np.sqrt(x @ x))
+        if length == 0:
+            return np.zeros_like(gradient)
+        unit = x / length
+        return np.asarray((gradient - unit * (unit @ gradient)) / length)
 
     def graph(
         self,

@@ -20,6 +20,9 @@ class NoNorm(Normaliser):
     ) -> Array:
         return X
 
+    def pullback(self, x: Array, gradient: Array) -> Array:
+        return gradient
+
     def graph(
         self,
         g: GraphBuilder,

@@ -98,6 +98,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
         "/api/change": (change, "change"),
         "/api/items": (add, INPUT),
         "/api/predict": (predict, INPUT),
+        "/api/explain": (explain, INPUT),
         "/api/drift": (lambda project, *_: project.drift.restart(), ""),
         "/api/import": (import_model, "model"),
         "/api/open": (import_model, "model"),
@@ -220,6 +221,28 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
     return [predicted]
 
 
+def explain(project: Project, request: Request, content: bytes) -> Json:
+    """What speaks for the predicted class and against the second: a transparent image
+    to lay over the input, or its words or times with their strengths.
+    """
+    raw = _content(project, request, content)
+    explanation = project.explain(raw)
+    strengths = explanation.strengths.ravel().tolist()
+    parts = [
+        {"name": name, "strength": strength}
+        for name, strength in zip(explanation.names, strengths)
+    ]
+    overlay = None if explanation.image is None else explanation.overlay_uri()
+    return {
+        "label": explanation.label,
+        "against": explanation.against,
+        "method": explanation.method,
+        "overlay": overlay,
+        "parts": parts,
+        "unmapped": list(explanation.unmapped),
+    }
+
+
 def add_to_pool(project: Project, request: Request, content: bytes) -> Response:
     raw, _, row = _input(project, request, content)
     session = request.query_params.get("session")
@@ -232,17 +255,9 @@ def _input(
     """The input that a request carries, its name and its embedding, which is computed
     if it is not cached.
     """
-    modality = project.modality
-    if request.headers.get("content-type", "").startswith("application/json"):
-        text = json_object(content).get("text")
-        if not modality.typed or not isinstance(text, str):
-            raise ParameterError(
-                f"This page reads {modality.plural}: send one as the body of the"
-                " request."
-            )
-        content = text.encode()
+    content = _content(project, request, content)
     name, row = (
-        clean_name(request.query_params.get("name", ""), modality.noun),
+        clean_name(request.query_params.get("name", ""), project.modality.noun),
         project.rows.get(digest_of(content)),
     )
     return (
@@ -250,6 +265,19 @@ def _input(
         name,
         project.embed(content, name).result(DEADLINE) if row is None else row,
     )
+
+
+def _content(project: Project, request: Request, content: bytes) -> bytes:
+    """The bytes of an input that a request carries as they are or, a text, as JSON."""
+    modality = project.modality
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return content
+    text = json_object(content).get("text")
+    if not modality.typed or not isinstance(text, str):
+        raise ParameterError(
+            f"This page reads {modality.plural}: send one as the body of the request."
+        )
+    return text.encode()
 
 
 def preview(project: Project, request: Request, _: bytes) -> Response:

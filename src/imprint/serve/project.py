@@ -18,6 +18,7 @@ from imprint.core.arrays import Array
 from imprint.core.errors import (
     FileError,
     ImprintError,
+    NotFittedError,
     ParameterError,
     UnreadableInput,
     reporting,
@@ -26,6 +27,7 @@ from imprint.core.files.atomic import exclusive
 from imprint.core.tree import SEPARATOR
 from imprint.core.workers import SupervisedThread
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
+from imprint.explanation import Explanation, explain
 from imprint.head import Head
 from imprint.head.merging import DigestsByClass, Merged, count_copies
 from imprint.imprinter.embedder import words_of
@@ -60,6 +62,7 @@ MAX_EVALUATIONS = 10_000  # maximum number of requests that one evaluation answe
 # an evaluation waits for a pause between changes, for a maximum time, in seconds
 PAUSE, MAX_WAIT = 0.25, 2.0
 LONGEST_DESCRIPTION = 500
+MAX_PASSES = 200  # of the network for one explanation
 
 
 class CommitOutcome(NamedTuple):
@@ -88,6 +91,7 @@ class Project:
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method):
         self.folder, self.spec, self.backbone = folder, spec, backbone
         self.news = News()
+        self._network = Lock()  # a network embeds one batch at a time
         self.modality, self.drift, self.pool = (
             modality(backbone.modality),
             ServedDrift(self.news),
@@ -169,7 +173,18 @@ class Project:
     def _embed(self, batch: list[tuple[Any, str]]) -> list[Array]:
         """The embeddings of prepared inputs with their names."""
         prepared, names = zip(*batch)
-        return list(embed_checked(self.backbone, prepared, names))
+        with self._network:
+            return list(embed_checked(self.backbone, prepared, names))
+
+    def explain(self, raw: bytes) -> Explanation:
+        """What speaks for the predicted class of an input and against the second."""
+        head = self.calibrated_model().decider
+        if head is None:
+            raise NotFittedError("There is no model yet: add examples of a class.")
+        with DECODING.holding():
+            item = self.modality.read(raw)
+        with self._network:
+            return explain(head, self.backbone, item, max_passes=MAX_PASSES)
 
     def add(
         self,

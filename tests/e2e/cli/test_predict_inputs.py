@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from imprint.cli import terminal
 
@@ -329,3 +330,29 @@ def test_a_class_that_looks_like_a_formula(imprint, tmp_path):
     assert "hello there,'=1+1,1" in done.out or ",'=1+1," in done.out
     done = imprint("suggest", "f.imprint", "a.csv", "--csv")
     assert "formula" not in done.err
+
+
+def test_maps_show_where_for_images_and_words_for_texts(imprint, photos, tmp_path):
+    assert imprint("fit", photos, "-o", "t.imprint", "-b", "tinynet").code == 0
+    done = imprint("predict", "t.imprint", photos, "--maps", "maps", "--json")
+    answers = json.loads(done.out)
+    files = [tmp_path / answer["map"] for answer in answers]
+    assert len({*files}) == len(answers) == 15
+    with Image.open(answers[0]["path"]) as image, Image.open(files[0]) as drawn:
+        assert drawn.size == image.size
+        assert drawn.format == "PNG"
+    assert "maps: 15 maps, orange for the predicted class" in done.err
+    (tmp_path / "t.csv").write_text(
+        "text,label\nwhere is my parcel,delivery\nthe parcel is late,delivery\n"
+        "money back please,refund\nI want a refund,refund\n"
+    )
+    assert imprint("fit", "t.csv", "-o", "texts.imprint").code == 0
+    texts = ("where is the parcel", "refund")
+    done = imprint("predict", "texts.imprint", *texts, "--maps", "words", "--json")
+    first, second = json.loads(done.out)
+    assert "<mark" in (tmp_path / first["map"]).read_text()
+    assert second["map"] is None
+    assert "No map of refund: explain(item): this text has no parts" in done.err
+    imprint("predict", "t.imprint", photos, "--maps", "t.imprint").refused(
+        "Cannot write to t.imprint"
+    )

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from imprint import Imprinter
 from imprint.serve import api
@@ -306,3 +307,16 @@ def test_the_state_names_the_changes_that_undo_and_redo_are_about(labelled):
     status, reply = labelled.change(do="undo", change=99)
     assert status == 400
     assert "no change 99" in reply["error"]
+
+
+def test_an_input_is_explained_by_the_places_that_speak_for_its_class(labelled):
+    pixels = np.zeros((8, 8), np.uint8)
+    pixels[:4] = 255
+    raw = io.BytesIO()
+    Image.fromarray(pixels).save(raw, "png")
+    status, reply = labelled.json("POST", "/api/explain?name=a.png", raw.getvalue())
+    assert status == 200
+    assert {reply["label"], reply["against"]} == {"top", "bottom"}
+    assert reply["overlay"].startswith("data:image/png;base64,")
+    assert reply["parts"] == []
+    assert reply["method"] == "each part left out"

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.backbone import ImageBackbone, thread_count
+from imprint.backbones.block import Block
 from imprint.backbones.onnx_blocks import Shape, add_blocks
-from imprint.backbones.onnx_graph import Additions, tensor_names
+from imprint.backbones.onnx_graph import (
+    Additions,
+    Node,
+    nodes_by_output,
+    tensor_names,
+)
+from imprint.backbones.places import BlockMap, averaged_tensor, block_map
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, read_weights
 from imprint.core.arrays import Array
@@ -36,6 +43,8 @@ class OnnxBackbone(ImageBackbone):
         super().__init__(record, digest, VERSION)
         self.device = device
         content, layer = with_blocks(record, content)
+        self._threads = threads
+        self._taps: _Taps | None = None  # of `maps`
         self._session = session(record.name, content, device, threads)
         outputs = [o.name for o in self._session.get_outputs()]
         node = _only_input(record.name, self._session)
@@ -56,6 +65,63 @@ class OnnxBackbone(ImageBackbone):
         )
         inputs = ({self._input: self.preprocess.arrange(part)} for part in parts)
         return np.concatenate([self._session.run([self._layer], x)[0] for x in inputs])
+
+    def maps(self, prepared: Array) -> list[BlockMap | None]:
+        if self._taps is None:
+            self._taps = _Taps(self.record, self._layer, self.device, self._threads)
+        inputs = {self._input: self.preprocess.arrange(prepared[None])}
+        return self._taps.maps(inputs)
+
+
+class _Taps:
+    """The network with the tensors that its blocks pool as outputs; loaded when the
+    first image is explained.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        layer: str,
+        device: str,
+        threads: int | None,
+    ):
+        content, _ = read_weights(record)
+        nodes = nodes_by_output(content)
+        last = Block(name="last", tensor=layer, width=record.width)
+        self._blocks = record.blocks or (last,)
+        self._sources = [_source(block, nodes) for block in self._blocks]
+        present = [name for name in self._sources if name is not None]
+        self._tensors = list(dict.fromkeys(present))
+        tapped = with_outputs(record.name, content, self._tensors)
+        self._session = session(record.name, tapped, device, threads)
+
+    def maps(self, inputs: dict[str, Array]) -> list[BlockMap | None]:
+        """The map of each block for one image."""
+        if not self._tensors:
+            return [None] * len(self._blocks)
+        outputs = self._session.run(self._tensors, inputs)
+        values = dict(zip(self._tensors, outputs))
+        maps: list[BlockMap | None] = []
+        for block, source in zip(self._blocks, self._sources):
+            if source is None:
+                maps.append(None)
+                continue
+            tensor = values[source][0]
+            if block.pooling == "none":
+                maps.append(BlockMap("mean", tensor))
+            else:
+                maps.append(block_map(block, tensor))
+        return maps
+
+
+def _source(
+    block: Block,
+    nodes: dict[str, Node],
+) -> str | None:
+    """The tensor with the places of a block; None if it has none."""
+    if block.pooling == "none":
+        return averaged_tensor(nodes, block.tensor)
+    return block.tensor
 
 
 def _check_input(name: str, node: Any, rule: Preprocess) -> None:

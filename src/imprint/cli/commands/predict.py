@@ -15,15 +15,18 @@ from imprint.cli import files, models, options, recordings, terminal
 from imprint.cli.commands.watch import CANNOT_TELL, monitor_stream
 from imprint.cli.options import NONE_OF_THESE
 from imprint.cli.terminal import NO_BREAK, percent
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.files.atomic import expanded
-from imprint.core.files.copies import copy_files
+from imprint.core.files.copies import copy_files, folder_name
+from imprint.datasets import Split
 from imprint.datasets.files import ZipInputs
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictor import predictions
 
 MAX_REASONS = 3
+MAX_STEM = 60  # characters of the name of an input in that of its map
+MAP_COLOURS = "orange for the predicted class, violet for the second"
 MIN_SHOWN = 0.0005  # probability of another class in a table: 0.1 %, rounded
 MEASURES = {
     "similarity": ("similarity", "the larger, the closer"),
@@ -86,6 +89,16 @@ def command(
         help="Show the proxies that contribute most, and a training input of each.",
         rich_help_panel=options.ANSWER_SECTION,
     ),
+    maps: Path | None = Option(
+        None,
+        metavar="DIR",
+        help=(
+            "Write what speaks for the predicted class and against the second, for each"
+            " input: a map over an image (PNG), or the words of a text and the times"
+            " of a sound or series (HTML)."
+        ),
+        rich_help_panel=options.ANSWER_SECTION,
+    ),
     csv: bool = Option(
         False,
         "--csv",
@@ -127,10 +140,11 @@ def command(
     head, kind = model.state.head, model.embedder.kind
     windows = cut.windows(model)
     if windows is not None:
-        if csv or why or sort_into is not None or level is not None:
+        others = (csv, why, sort_into, level, maps)
+        if any(option not in (None, False) for option in others):
             raise ParameterError(
                 "--window goes with --unknown and --json; leave out --csv, --why,"
-                " --level and --sort-into."
+                " --level, --maps and --sort-into."
             )
         return recordings.predict_recordings(
             model, arguments, windows, unknown=unknown, as_json=json
@@ -145,6 +159,8 @@ def command(
             f"--sort-into: the model has a class '{NONE_OF_THESE}', whose folder would"
             " also get the rejected inputs; leave out --unknown, or use --csv."
         )
+    if maps is not None and not kind.needs_backbone:
+        raise ParameterError("--maps: embeddings have no parts to explain.")
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
@@ -166,6 +182,8 @@ def command(
                 {"label": r.label, model.measure: r.value, "image": r.image}
                 for r in reasons
             ]
+    if maps is not None:
+        write_maps(maps, model, split, readable, answers)
     if json:
         terminal.emit(answers)
     elif csv and not text and table_suffix(arguments[0]):
@@ -198,6 +216,38 @@ def command(
     if models.STANDARD_INPUT in arguments and model.calibrated:
         monitor_stream(model, answers)
     return terminal.report_skipped(embedded.skipped)
+
+
+def write_maps(
+    folder: Path,
+    model: Imprinter,
+    split: Split,
+    readable: Sequence[int],
+    answers: list[dict[str, Any]],
+) -> None:
+    """Write the explanation of each input, and name its file in the answer."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise FileError(f"Cannot write to {folder}: {e.strerror}.") from None
+    width = len(str(len(split)))
+    written = 0
+    with terminal.progress_bars() as bars:
+        for done, (i, answer) in enumerate(zip(readable, answers)):
+            bars.step("Explaining", done, len(answers))
+            answer["map"] = None
+            try:
+                explanation = model.explain_read(split.inputs[i])
+            except (ParameterError, UnreadableInput) as e:
+                terminal.note(f"No map of {answer['path']}: {e}")
+                continue
+            number = f"{i + 1:0{width}d}"
+            stem = folder_name(Path(answer["path"]).stem)[:MAX_STEM]
+            path = folder / f"{number}-{stem}{explanation.suffix}"
+            explanation.save(path)
+            answer["map"] = str(path)
+            written += 1
+    terminal.note(f"{folder}: {terminal.count(written, 'map')}, {MAP_COLOURS}.")
 
 
 def _level_of(unknown: float | None) -> float:

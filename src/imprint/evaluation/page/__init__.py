@@ -11,7 +11,7 @@ import numpy as np
 
 from imprint.active import Suggestions
 from imprint.core.arrays import Array
-from imprint.core.errors import UnreadableInput, count, printable
+from imprint.core.errors import ParameterError, UnreadableInput, count, printable
 from imprint.core.label_sets import as_text
 from imprint.datasets import Split
 from imprint.evaluation.evaluation import Evaluation, Label, reliability
@@ -33,6 +33,8 @@ __all__ = ["evaluation_page", "inspection_page", "suggestion_page"]
 
 # How many rows a page shows is a matter of taste: what a person looks through at once.
 MAX_MISTAKES = 100
+MAX_PLACES = 60  # mistakes that show where; each takes about 0.2 s
+MAX_PASSES = 40  # of the network for one mistake: words of a text, and no image
 MAX_PER_CELL = 12  # rows shown for one cell of the confusion matrix
 MAX_MISLABELLED = 120
 MAX_GROUPS = 60  # of duplicates
@@ -71,11 +73,10 @@ def evaluation_page(
             "predicted": printable(result.classes[result.predicted[i]]),
             "probability": round(float(result.confidence[i]), 4),
         }
-    if model is not None and training is not None:
-        answers = {i: result.classes[result.predicted[i]] for i in wrong}
-        closest = _closest_inputs(model, rows, answers, training)
-        for i, exemplar in closest.items():
-            facts[i]["because"] = exemplar
+    if model is not None:
+        reasons = _reasons(model, rows, result, training)
+        for i, reason in reasons.items():
+            facts[i] |= reason
     plane = _plane(rows, model)
     data = {
         "classes": [printable(label, MAX_NAME) for label in result.classes],
@@ -93,6 +94,58 @@ def evaluation_page(
         **_page_items(rows, facts),
     }
     return document(title, result.summary(), "evaluate", data)
+
+
+def _reasons(
+    model: Imprinter,
+    rows: LabelledRows,
+    result: Evaluation,
+    training: Split | None,
+) -> Items:
+    """For the mistakes that a page shows: what speaks for the predicted class, and the
+    closest training input.
+    """
+    wrong = result.wrong[:MAX_MISTAKES]
+    reasons: Items = {i: {} for i in wrong}
+    places = _places(model, rows, result, wrong[:MAX_PLACES])
+    for i, where in places.items():
+        reasons[i] |= where
+    if training is not None:
+        answers = {i: result.classes[result.predicted[i]] for i in wrong}
+        closest = _closest_inputs(model, rows, answers, training)
+        for i, exemplar in closest.items():
+            reasons[i]["because"] = exemplar
+    return reasons
+
+
+def _places(
+    model: Imprinter, rows: LabelledRows, result: Evaluation, wrong: Sequence[int]
+) -> Items:
+    """For mistakes: what speaks for the predicted class and against the right one.
+
+    `where` is a transparent image, `words` are the words of a text with their strength
+    from -1 to 1.
+    """
+    places: Items = {}
+    if model.embedder.kind != rows.kind or not rows.kind.needs_backbone:
+        return places
+    for i in wrong:
+        classes = result.classes[result.predicted[i]], result.classes[result.truth[i]]
+        # the model may lack the class, and the file may have been deleted since
+        with suppress(ParameterError, UnreadableInput):
+            explanation = model.explain_read(
+                rows.inputs(i),
+                label=classes[0],
+                against=classes[1],
+                max_passes=MAX_PASSES,
+            )
+            if explanation.image is not None:
+                places[i] = {"where": explanation.overlay_uri()}
+            elif rows.kind.typed:
+                strengths = explanation.strengths.round(2).tolist()
+                words = [printable(name, MAX_NAME) for name in explanation.names]
+                places[i] = {"words": [list(pair) for pair in zip(words, strengths)]}
+    return places
 
 
 def _plane(rows: LabelledRows, model: Imprinter | None) -> Projection:

@@ -5,7 +5,7 @@ import { count } from "./words.js";
 import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
 import { showExamples, addFolders, addFiles } from "./examples.js";
-import { askAgain, showTry, tryOne } from "./try.js";
+import { askAgain, showTry, tryOne, whereKey } from "./try.js";
 import { showDrift } from "./drift.js";
 import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
@@ -125,6 +125,7 @@ at("undo").addEventListener("click", () => replay("undo"));
 at("redo").addEventListener("click", () => replay("redo"));
 addEventListener("keydown", keys);
 addEventListener("keydown", labelKey);
+addEventListener("keydown", whereKey);
 addEventListener("imprint:sample", importSample);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {

@@ -36,6 +36,9 @@ export const predict = (content, name, top, submitted) =>
   ask(`/api/predict?${query({ name, top, why: 1, preview: 1, drift: submitted ? "" : 0 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
     .then(([answer]) => answer);
 
+export const explain = (content, name) =>
+  ask(`/api/explain?${query({ name })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } });
+
 /** The pool of this page: the server may have inputs of other pages, whose files are not here. */
 const session = crypto.randomUUID();
 export const addToPool = (content, name, signal) =>

@@ -1,7 +1,7 @@
 /** Try it: one image, text or sound, or the camera; the answer, and the examples behind it. */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
-import { answered, contribution, CONTRIBUTION, familiarity, percent, P_VALUE } from "./words.js";
+import { answered, article, contribution, CONTRIBUTION, familiarity, percent, P_VALUE } from "./words.js";
 import { cameras, choose, frame, release, watch } from "./camera.js";
 import { askWhichClass } from "./conflicts.js";
 import { tile } from "./item.js";
@@ -31,9 +31,9 @@ export function askAgain() {
 
 function fileInput() {
   return h("div", {},
-    h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, `Drop or paste a ${noun()}`)),
+    h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, `Drop or paste ${article(noun())}`)),
     h("div", { class: "row" },
-      picker(`Choose a ${noun()}`, { accept: store.suffixes.join(","), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
+      picker(`Choose ${article(noun())}`, { accept: store.suffixes.join(","), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
       shape() === "image" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera"),
       h("div", { class: "row", id: "cameras", role: "group", "aria-label": "Choice of camera" })));
 }
@@ -81,8 +81,62 @@ function draw(sentence = null) {
     if (sentence && !live) speak(sentence);
     return;
   }
-  if (answer.preview && !live) at("stage")?.replaceChildren(shape() === "sound" ? h("audio", { src: answer.preview, controls: true }) : h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }));
-  panel.replaceChildren(verdict(answer), bars(answer), reasons(answer), correction(answer));
+  if (answer.preview && !live) at("stage")?.replaceChildren(shape() === "sound" ? h("audio", { src: answer.preview, controls: true }) : h("span", { class: "stack" }, h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }), h("img", { id: "overlay", alt: "", hidden: true })));
+  panel.replaceChildren(verdict(answer), live ? h("div") : where(), bars(answer), reasons(answer), correction(answer));
+  if (explaining && !live) showWhere();
+}
+
+let explaining = false; // whether the person asked to see where
+let explained = { answer: null }; // the newest explanation, and the answer to which it belongs
+
+/** The button that shows where, which the key M presses too, and the words or times of the newest explanation. */
+function where() {
+  return h("div", { class: "where" },
+    h("button", { type: "button", id: "show-where", "aria-pressed": String(explaining), onclick: toggleWhere }, "Show where", h("kbd", {}, "M")),
+    h("p", { id: "where-text", "aria-live": "polite" }));
+}
+
+function toggleWhere() {
+  explaining = !explaining;
+  at("show-where")?.setAttribute("aria-pressed", String(explaining));
+  showWhere();
+}
+
+/** The key M shows or hides where. */
+export function whereKey(event) {
+  if (event.key.toLowerCase() !== "m" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog") || !at("show-where")) return;
+  event.preventDefault();
+  toggleWhere();
+}
+
+async function showWhere() {
+  const asked = tried;
+  if (explaining && explained.answer !== asked?.answer) {
+    const answer = asked.answer;
+    try {
+      explained = { answer, ...await server.explain(asked.content, asked.name) };
+    } catch (error) {
+      explained = { answer, error: error.message };
+    }
+    if (asked !== tried || answer !== asked.answer) return;
+  }
+  const overlay = at("overlay");
+  if (overlay) {
+    overlay.hidden = !explaining || !explained.overlay;
+    if (explained.overlay) overlay.src = explained.overlay;
+  }
+  at("where-text")?.replaceChildren(...(explaining ? meaning(explained) : []));
+}
+
+const FOR = "230 97 1";
+const AGAINST = "94 60 190";
+
+/** What is shown, in words, and the parts of a text or a sound on grounds of their colours. */
+function meaning({ error, label, against, parts, unmapped }) {
+  if (error) return [error];
+  const marks = parts.flatMap(({ name, strength }) => [h("mark", { style: { background: `rgb(${strength > 0 ? FOR : AGAINST} / ${(0.75 * Math.abs(strength)).toFixed(2)})` } }, name), " "]);
+  const missing = unmapped.length ? ` Without places, and not shown: ${unmapped.join(", ")}.` : "";
+  return [...marks, h("span", { class: "muted" }, `Orange speaks for ${label}${against === null ? ", violet against it" : `, violet for ${against}`}.${missing}`)];
 }
 
 function verdict(answer) {

@@ -12,6 +12,9 @@ export function count(n, noun) {
   return `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
 }
 
+/** A noun with its article. */
+export const article = (noun) => `${/^[aeiou]/i.test(noun) ? "an" : "a"} ${noun}`;
+
 export function contribution(value, measure) {
   return measure === "weight" ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}` : value.toFixed(2);
 }

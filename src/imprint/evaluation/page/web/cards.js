@@ -7,7 +7,28 @@ const FIRST = 24;
 
 function image(item, caption) {
   const image = element("img", { src: item.image, alt: item.name, loading: "lazy", class: item.image.startsWith("data:image/png") ? "tiny" : "" });
-  return element("div", {}, image, caption ? element("div", {}, caption) : null);
+  const where = item.where ? element("img", { src: item.where, alt: "", class: "where", loading: "lazy" }) : null;
+  return element("div", {}, element("div", { class: "stack" }, image, where), caption ? element("div", {}, caption) : null);
+}
+
+// The words of a text, each on a ground of its colour while places are shown.
+function words(item) {
+  const FOR = "230 97 1", AGAINST = "94 60 190";
+  const mark = ([word, strength]) => element("mark", { style: `--ground: rgb(${strength > 0 ? FOR : AGAINST} / ${(0.75 * Math.abs(strength)).toFixed(2)})` }, word);
+  return item.words.flatMap((one) => [mark(one), " "]);
+}
+
+// A button that shows what speaks for the predicted class, which the key M presses too; null where nothing is known.
+export function whereButton(items) {
+  if (!items.some((item) => item.where || item.words)) return null;
+  const toggle = () => button.setAttribute("aria-pressed", String(document.body.classList.toggle("places")));
+  const button = element("button", { class: "toggle", "aria-pressed": "false", click: toggle }, "Show where ", element("kbd", {}, "M"));
+  document.addEventListener("keydown", (event) => {
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (plain && event.key.toLowerCase() === "m" && !event.target.closest("input, textarea")) toggle();
+  });
+  const meaning = element("span", { class: "pale" }, " Orange speaks for the predicted class, violet for the correct one.");
+  return element("p", {}, button, meaning);
 }
 
 function body(item) {
@@ -17,7 +38,7 @@ function body(item) {
   }
   if (item.text === undefined) return null;
   const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `closest training text: ${other.text}`) : null;
-  return element("div", {}, element("blockquote", {}, item.text), reason);
+  return element("div", {}, element("blockquote", {}, item.words ? words(item) : item.text), reason);
 }
 
 function reason(item) {

@@ -2,7 +2,7 @@
 
 import { element, section, tile } from "./dom.js";
 import { count, percent } from "./numbers.js";
-import { answer, cards } from "./cards.js";
+import { answer, cards, whereButton } from "./cards.js";
 import { bars } from "./bars.js";
 import { confusionMatrix } from "./confusion.js";
 import { reliabilityDiagram } from "./reliability.js";
@@ -37,7 +37,7 @@ function perClass() {
 function mistakes() {
   if (!data.mistakes.length) return section("Mistakes", element("p", {}, "None."));
   const cut = data.mistakes.length < data.all_mistakes ? ` The first ${data.mistakes.length} of ${data.all_mistakes}.` : "";
-  const node = section("Mistakes", element("p", { class: "pale" }, `The highest probability first, with the closest training input if the training data are available.${cut}`), cards(items(data.mistakes), answer));
+  const node = section("Mistakes", element("p", { class: "pale" }, `The highest probability first, with the closest training input if the training data are available.${cut}`), whereButton(items(data.mistakes)), cards(items(data.mistakes), answer));
   node.id = "mistakes";
   return node;
 }
