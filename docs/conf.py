@@ -1,12 +1,15 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
+import json
+import os
 import re
 import shutil
+import tomllib
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from docutils.nodes import SkipNode
+from docutils.nodes import SkipNode, meta
 from latex2mathml.converter import convert
 
 from imprint.core import __version__
@@ -22,14 +25,14 @@ smartquotes_action = "qe"  # quotes and ellipses; `--` stays two dashes, as opti
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
-html_title = "imprint"
+html_title = f"imprint {release}"
 html_static_path = [str(HERE / "_static")]
 html_css_files = ["site.css"]
 exclude_patterns = ["examples"]
 html_favicon = str(HERE.parent / "src" / "imprint" / "serve" / "static" / "mark.svg")
 html_show_sourcelink = False
 html_copy_source = False
-html_theme_options = {
+html_theme_options: dict[str, Any] = {
     "light_css_variables": {
         "color-brand-primary": "#00598c",
         "color-brand-content": "#00598c",
@@ -39,6 +42,24 @@ html_theme_options = {
         "color-brand-content": "#7db5dc",
     },
 }
+
+
+def _repository() -> str:
+    """The address of the repository: as stated, or of the repository whose workflow builds the site; "" elsewhere."""
+    stated = os.environ.get("IMPRINT_REPOSITORY", "")
+    server, name = (os.environ.get(f"GITHUB_{n}") for n in ("SERVER_URL", "REPOSITORY"))
+    return stated or (f"{server}/{name}" if server and name else "")
+
+
+if repository := _repository():
+    # a link to the repository at the foot of each page, and links to view and edit its source at the head
+    html_theme_options |= {
+        "source_view_link": f"{repository}/blob/main/docs/{{filename}}",
+        "source_edit_link": f"{repository}/edit/main/docs/{{filename}}",
+        "footer_icons": [
+            {"name": "Repository", "url": repository, "html": "Repository"}
+        ],
+    }
 
 ACCESSIBLE = {
     r'role="heading">': 'role="heading" aria-level="2">',  # captions of the navigation
@@ -56,15 +77,47 @@ ACCESSIBLE = {
 OTHER_SITE = ("reproduction/docs", "reproduction")
 """The other site: the folder of its sources in the repository, and where it lies seen from this one."""
 
+SEARCH = tomllib.loads((HERE / "search.toml").read_text("utf-8"))
+"""What people search for, and the page that should come first."""
+SCORER = """
+const PAGES = {pages};
+const QUERY = (new URLSearchParams(window.location.search).get("q") || "").trim().toLowerCase();
+var Scorer = {
+  // a page that is named for the whole query comes before all others
+  score: ([page, title, anchor, description, score]) =>
+    PAGES[QUERY] === page && !anchor ? score + 1000 : score,
+  objNameMatch: 11, objPartialMatch: 6, objPrio: { 0: 15, 1: 5, 2: -5 }, objPrioDefault: 0,
+  title: 15, partialTitle: 7, term: 5, partialTerm: 2,
+};
+"""
+"""The ranking of Sphinx's search, with its own values."""
+
 
 def setup(app: Any) -> None:
-    """Link the two sites, and finish the pages."""
+    """Link the two sites, know what people search for, and finish the pages."""
+    app.connect("config-inited", _write_scorer)
+    app.connect("doctree-read", _add_keywords)
     app.add_config_value("OTHER_SITE", OTHER_SITE, "env", tuple)
     app.connect("source-read", _link_other_site)
     app.add_html_math_renderer(
         "mathml", (_render_math, None), (partial(_render_math, display="block"), None)
     )
     app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
+
+
+def _write_scorer(app: Any, config: Any) -> None:
+    path = Path(app.doctreedir) / "scorer.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SCORER.replace("{pages}", json.dumps(SEARCH)), "utf-8")
+    config.html_search_scorer = str(path)
+
+
+def _add_keywords(app: Any, tree: Any) -> None:
+    """The words that people search for, as keywords of the page: the search finds it by them."""
+    terms = [term for term, page in SEARCH.items() if page == app.env.docname]
+    words = sorted({word for term in terms for word in re.split(r"[ -]", term)})
+    if words:
+        tree.append(meta(name="keywords", content=", ".join(words)))
 
 
 def _render_math(page: Any, node: Any, display: str = "inline") -> None:

@@ -7,7 +7,9 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -81,6 +83,21 @@ def site(tmp_path_factory):
     return place
 
 
+def test_the_site_links_to_the_repository_that_builds_it(monkeypatch):
+    conf = str(ROOT / "docs" / "conf.py")
+    for name in ("IMPRINT_REPOSITORY", "GITHUB_REPOSITORY", "GITHUB_SERVER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert "source_edit_link" not in runpy.run_path(conf)["html_theme_options"]
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "us/imprint")
+    repository = "https://example.org/us/imprint"
+    for folder in SITES:
+        options = runpy.run_path(str(ROOT / folder / "conf.py"))["html_theme_options"]
+        assert options["footer_icons"][0]["url"] == repository
+        page = options["source_edit_link"].format(filename="index.md")
+        assert page == f"{repository}/edit/main/{folder}/index.md"
+
+
 def test_the_sites_have_every_page(site):
     for folder, below in SITES.items():
         for page in (ROOT / folder).rglob("*.md"):
@@ -123,6 +140,79 @@ def test_no_link_of_the_sites_is_broken(site):
                 broken.append(f"{page.relative_to(site)}: {link}")
     assert len(anchors) > 40
     assert broken == []
+
+
+SEARCHES = {
+    "active learning": "label-next",
+    "abstain": "trust",
+    "audio": "start/sounds",
+    "augmentation": "benchmarks",
+    "calibration": "trust",
+    "class imbalance": "benchmarks/kernel",
+    "CLIP": "coming-from/clip",
+    "confusion matrix": "evaluate",
+    "continual learning": "methods",
+    "CSV": "datasets",
+    "docker": "start/deploy",
+    "drift": "label-next",
+    "duplicates": "find-data-errors",
+    "encoder": "backbones",
+    "exit code": "reference/commands",
+    "federated": "start/several-sites",
+    "few-shot": "quickstart",
+    "fine-tune": "coming-from/setfit",
+    "GPU memory": "performance",
+    "guardrails": "coming-from/routing",
+    "hierarchy": "trees",
+    "image": "start/images",
+    "install": "quickstart",
+    "JSON": "reference/commands",
+    "kNN": "coming-from/faiss",
+    "kubernetes": "start/deploy",
+    "label errors": "find-data-errors",
+    "licence": "quickstart",
+    "license": "quickstart",
+    "multi-label": "tags",
+    "neural collapse": "collapse",
+    "onnx": "export",
+    "OOD": "trust",
+    "pipeline": "scikit-learn",
+    "privacy": "start/several-sites",
+    "prototype": "glossary",
+    "Raspberry Pi": "start/device",
+    "REST API": "start/deploy",
+    "teachable machine": "coming-from/teachable-machine",
+    "text classification": "start/texts",
+    "threshold": "trust",
+    "time series": "start/series",
+    "unlearning": "methods",
+    "webcam": "serve",
+    "zero-shot": "coming-from/clip",
+}
+"""What people search for, and the page that must be among the first three results."""
+
+
+def test_search_finds_the_right_page(site, browser_page):
+    first = {term: search(site, browser_page, term) for term in SEARCHES}
+    wrong = {t: found for t, found in first.items() if SEARCHES[t] not in found[:3]}
+    assert wrong == {}
+
+
+def test_the_search_knows_existing_pages(site):
+    pages = tomllib.loads((ROOT / "docs" / "search.toml").read_text("utf-8"))
+    assert not [p for p in pages.values() if not (site / f"{p}.html").exists()]
+
+
+def search(site, page, term):
+    """The pages that the search of the site shows for a term, in its order."""
+    page.driver.get(f"{(site / 'search.html').as_uri()}?q={quote(term)}")
+    summary = "#search-results .search-summary"
+    page.wait(lambda: " found " in page.text(summary), f"results for {term}")
+    links = page.driver.find_elements("css selector", "#search-results li > a")
+    found = [link.get_attribute("href").partition("?")[0] for link in links]
+    prefix = f"{site.as_uri()}/"
+    pages = [link.partition("#")[0].removeprefix(prefix) for link in found]
+    return list(dict.fromkeys(page.removesuffix(".html") for page in pages))
 
 
 def tree_paths():
