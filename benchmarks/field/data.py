@@ -21,6 +21,7 @@ SHARED = Path(os.environ.get("IMPRINT_SHARED", ROOT.parent / "shared"))
 CACHE = ROOT / "out" / "field"
 TEXTS = ("banking77", "clinc150", "trec", "goemotions")
 DATASETS = ("mnist", "fashionmnist", "cifar10")
+ROWS = ("X", "Q", "names", "outside")
 BACKBONES = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
 IMAGES = tuple(f"{backbone}-{name}" for name in DATASETS for backbone in BACKBONES)
 COARSE = {
@@ -33,6 +34,9 @@ COARSE = {
 }
 
 
+LAST = 384  # numbers of the last layer of minilm, the first block
+
+
 class Pack(NamedTuple):
     """Embeddings of one data set by one network."""
 
@@ -43,6 +47,11 @@ class Pack(NamedTuple):
     t: np.ndarray  # (q,)
     names: np.ndarray  # (C, d) embedded class names; (0, d) if there are none
     outside: np.ndarray  # (o, d) out-of-scope rows; (0, d) if there are none
+
+    def last_layer(self) -> "Pack":
+        """The same with the last layer only."""
+        rows = {key: getattr(self, key)[:, :LAST] for key in ROWS}
+        return self._replace(**rows)
 
 
 def load(name: str) -> Pack:
@@ -71,8 +80,13 @@ def images(name: str) -> Pack:
 
 
 def texts(name: str) -> Pack:
-    """Embedded texts, from the cache if it has them."""
-    path = CACHE / f"{name}.npz"
+    """The last layer of embedded texts, from the cache if it has them."""
+    return texts_with_blocks(name).last_layer()
+
+
+def texts_with_blocks(name: str) -> Pack:
+    """Embedded texts: six blocks of `LAST` numbers each, side by side."""
+    path = CACHE / f"texts-{name}.npz"
     if not path.exists():
         _embed(name, path)
     with np.load(path) as file:
@@ -97,7 +111,7 @@ def _embed(name: str, path: Path) -> None:
 
     def embed(items: list[str]) -> np.ndarray:
         if not items:
-            return np.empty((0, 384), np.float32)
+            return np.empty((0, model.backbone.width), np.float32)
         return np.asarray(model.embed((items, ["text"] * len(items))).X)
 
     arrays = {

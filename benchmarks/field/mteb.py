@@ -4,63 +4,72 @@
     python benchmarks/field/mteb.py --curve [--draws 2]     1 to 64 rows per class
 
 As in MTEB, each draw shuffles all training rows and takes the first 8 of every class. BANKING77 is part of
-MTEB; the other sets use the same protocol. `names` adds the embedded name of each class as one more row.
+MTEB; the other sets use the same protocol. Peers see the last layer, and those that come closest all blocks.
 """
 
 import time
 from collections.abc import Callable
 
 import numpy as np
-from data import Pack, load
+from data import LAST, Pack, texts_with_blocks
+from images import lda, logistic, unit_blocks
 from sklearn.linear_model import LogisticRegression
 from tables import grid, measured_once, parser_of, print_comparison
 
-from imprint import recipe
+from imprint import ImprintClassifier
 from imprint.kernels.rows import unit_rows
 
 SETS = ("banking77", "clinc150", "trec", "goemotions")
 SHOTS = (1, 2, 4, 8, 16, 32, 64)
-OURS = "kernel"
+OURS = "imprint, blocks"
 
 
-def kernel(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    return recipe("kernel", random_state=0).fit(X, y).predict(pack.Q)
+BLOCKS = (LAST,) * 6
+Predict = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def kernel_with_names(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    present = np.unique(y)
-    return kernel(
-        np.concatenate([X, pack.names[present]]), np.concatenate([y, present]), pack
-    )
+def with_blocks(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """The default method."""
+    return ImprintClassifier(blocks=BLOCKS).fit(X, y).predict(Q)
 
 
-def logistic_regression(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    """As in MTEB: default regularisation, on unit rows, which the published form of this network returns."""
-    return (
-        LogisticRegression(max_iter=100).fit(unit_rows(X), y).predict(unit_rows(pack.Q))
-    )
+def on_last_layer(predict: Predict) -> Predict:
+    """A method that sees unit rows of the last layer, which the published form of this network returns."""
+    return lambda X, y, Q: predict(unit_rows(X[:, :LAST]), y, unit_rows(Q[:, :LAST]))
 
 
-def logistic_regression_raw(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    """The same on rows before normalisation, which are longer, so the regularisation is weaker."""
-    return LogisticRegression(max_iter=100).fit(X, y).predict(pack.Q)
+def on_blocks(predict: Predict) -> Predict:
+    """A method that sees all blocks, each at unit length."""
+    return lambda X, y, Q: predict(unit_blocks(X, BLOCKS), y, unit_blocks(Q, BLOCKS))
 
 
-def prototypes(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    return recipe("qi2018", random_state=0).fit(X, y).predict(pack.Q)
+def ours(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    return ImprintClassifier().fit(X, y).predict(Q)
 
 
-def nearest_neighbour(X: np.ndarray, y: np.ndarray, pack: Pack) -> np.ndarray:
-    return y[(unit_rows(pack.Q) @ unit_rows(X).T).argmax(axis=1)]
+def as_in_mteb(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """Logistic regression with default regularisation."""
+    return LogisticRegression(max_iter=100).fit(X, y).predict(Q)
 
 
-METHODS: dict[str, Callable[[np.ndarray, np.ndarray, Pack], np.ndarray]] = {
-    OURS: kernel,
-    "kernel with names": kernel_with_names,
-    "logistic regression (MTEB)": logistic_regression,
-    "logistic regression, raw rows": logistic_regression_raw,
-    "prototypes (class means)": prototypes,
-    "1-NN": nearest_neighbour,
+def prototypes(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    means = np.stack([X[y == c].mean(axis=0) for c in np.unique(y)])
+    return np.unique(y)[(Q @ unit_rows(means).T).argmax(axis=1)]
+
+
+def nearest_neighbour(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    return y[(Q @ X.T).argmax(axis=1)]
+
+
+METHODS: dict[str, Predict] = {
+    OURS: with_blocks,
+    "imprint, last layer": on_last_layer(ours),
+    "logistic regression (MTEB), last layer": on_last_layer(as_in_mteb),
+    "logistic regression, C = 10, last layer": on_last_layer(logistic(10)),
+    "logistic regression, C = 10, blocks": on_blocks(logistic(10)),
+    "LDA, shrinkage by folds, blocks": on_blocks(lda),
+    "prototypes (class means), last layer": on_last_layer(prototypes),
+    "1-NN, last layer": on_last_layer(nearest_neighbour),
 }
 
 
@@ -74,12 +83,14 @@ def draw(pack: Pack, shots: int, rng: np.random.Generator) -> np.ndarray:
 
 def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
     """By method: mean accuracy in % and mean processor seconds over draws; every method gets the same draws."""
-    pack, figures = load(name), {}
+    pack, figures = texts_with_blocks(name), {}
     for method, predict in METHODS.items():
         correct, start = [], time.process_time()
         for number in range(draws):
             rows = draw(pack, shots, np.random.default_rng([42, number]))
-            correct.append(np.mean(predict(pack.X[rows], pack.y[rows], pack) == pack.t))
+            correct.append(
+                np.mean(predict(pack.X[rows], pack.y[rows], pack.Q) == pack.t)
+            )
         figures[method] = [
             100 * float(np.mean(correct)),
             (time.process_time() - start) / draws,

@@ -86,9 +86,45 @@ def kmeans_many(
             raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
         clusters[i] += k if 1 < k < len(rows[i]) else 0
     if _suits_triton(rows[0], masses):
-        from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
+        return _in_triton(rows, problems, max_iter, tol)
+    return _on_cpu(rows, problems, masses, clusters, max_iter, tol)
 
-        return in_triton(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
+
+def _in_triton(
+    rows: Sequence[Array], problems: Sequence[Problem], max_iter: int, tol: float
+) -> list[KMeansResult]:
+    """Results of Triton programs; where every row is a cluster, the rows in order, as
+    everywhere else.
+    """
+    from imprint.kernels.tensor.kmeans import kmeans_many as in_triton
+
+    results: dict[int, KMeansResult] = {}
+    clustered = []
+    for index, (i, k, _) in enumerate(problems):
+        if k == 1 or k < len(rows[i]):
+            clustered.append(index)
+        else:
+            # a copy in main memory: rows are compared byte by byte
+            results[index] = _Data(to_numpy(rows[i]), None, tol).trivial(k)
+    of_clustered = in_triton(
+        rows,  # type: ignore[arg-type]
+        [problems[index] for index in clustered],
+        max_iter=max_iter,
+        tol=tol,
+    )
+    results |= zip(clustered, of_clustered)
+    return [results[index] for index in range(len(problems))]
+
+
+def _on_cpu(
+    rows: Sequence[Array],
+    problems: Sequence[Problem],
+    masses: Sequence[Array | None],
+    clusters: Counter[int],
+    max_iter: int,
+    tol: float,
+) -> list[KMeansResult]:
+    """Results of compiled code or NumPy, on all cores."""
     data = {
         i: _Data(X, mass, tol, clusters[i])
         for i, (X, mass) in enumerate(zip_longest(rows, masses))

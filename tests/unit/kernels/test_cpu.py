@@ -101,6 +101,12 @@ def test_only_the_command_line_writes_to_the_environment():
     )
     assert writes.search("os.environ['A'] = 'b'")
     root = Path(imprint.__file__).parent
-    files = [path for path in root.rglob("*.py") if root / "cli" not in path.parents]
+    # ONNX Runtime reports its use unless a variable, once and for all, says otherwise.
+    without_reports = {
+        root / "backbones" / "adapters" / "onnx.py",
+        root / "export" / "programs" / "classify.py",
+    }
+    files = {path for path in root.rglob("*.py") if root / "cli" not in path.parents}
     assert len(files) > 100
-    assert [path for path in files if writes.search(path.read_text("utf-8"))] == []
+    writing = {path for path in files if writes.search(path.read_text("utf-8"))}
+    assert writing == without_reports
