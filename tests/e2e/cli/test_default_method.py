@@ -20,7 +20,7 @@ def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path
     page = open_project(tmp_path / "project", "raw")
     page.close()
     heads = [
-        page._plain.head,
+        page._plain.empty,
         *(classifier.fit(X, y).head_ for classifier in classifiers),
     ]
     assert [head.method for head in heads] == [Method.of(**DEFAULT_METHOD)] * 5

@@ -111,7 +111,7 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
         page.type("#open-folder", str(photos))
         page.until_text(f"{column('green')} .count", "8 + 2 held out")
         page.click("#tab-evaluate")
-        page.until_text("#held-out-accuracy", "100 %")
+        page.until_text("#held-out-accuracy", "100.0 %")
         held_out = server.json("GET", "/api/evaluation")["held_out"]
         assert (held_out["rows"], held_out["accuracy"]) == (6, 1)
         page.click(".matrix td.right button")

@@ -63,13 +63,13 @@ print(json.dumps(answers))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
 def test_a_large_image_in_little_memory_is_no_damage(tmp_path):
-    image = Image.new("RGB", (8000, 7000), (200, 30, 90))
+    large = Image.new("RGB", (8000, 7000), (200, 30, 90))
     formats = [
         name for name in image.formats() if name in ("PNG", "JPEG", "TIFF", "WEBP")
     ]
     for name in formats:
-        image.save(tmp_path / f"large.{name.lower()}", name)
-    image.resize((30, 30)).save(tmp_path / "small.png")
+        large.save(tmp_path / f"large.{name.lower()}", name)
+    large.resize((30, 30)).save(tmp_path / "small.png")
     words = [sys.executable, "-c", LIMITED, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answers = json.loads(done.stdout)

@@ -271,7 +271,7 @@ def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(
     (tmp_path / "journal").write_bytes(b"")
     with pytest.raises(
         FileError,
-        match=r"earlier version: save images\.zip on its page with that version",
+        match=r"earlier version: save its examples on its page with that version",
     ):
         Project(tmp_path, "raw", backbones.load("raw"), METHOD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lock"]
