@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_WORDS = 37_000  # without the reference, which is generated, and the reproduction
+MAX_WORDS = 35_000  # without the reference, which is generated, and the reproduction
 MAX_WORDS_OF_METHODS = 1_500
 MAX_WORDS_OF_COMING_FROM = 300  # each page
 MAX_README_LINES = 130
