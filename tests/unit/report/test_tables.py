@@ -143,7 +143,11 @@ def test_every_format_has_the_same_content(table):
     assert r"72.50 $\pm$ 10.61 & 1.00 \\" in as_latex(tables)
     assert r"norm\_pre" in as_latex(tables)
     assert "11 of 11,000 predictions were near ties" in as_text(tables)
-    html = page(tables, MANIFEST, [{"unit": "u", "experiments": 3, "failed": [], "reason": "a < b"}])
+    html = page(
+        tables,
+        MANIFEST,
+        [{"unit": "u", "experiments": 3, "failed": [], "reason": "a < b"}],
+    )
     assert "<span class=best>72.50</span> <small>± 10.61</small></td>" in html
     assert "<title>&lt;s&gt;</title>" in html
     assert "11 of 12 experiments" in html
