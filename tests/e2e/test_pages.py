@@ -57,7 +57,7 @@ def test_a_cell_scrolls_to_its_images(browser, pages, width):
     look(browser, pages / "evaluate.html", width)
     headings = [h.text for h in browser.find_elements("css selector", "h2")]
     assert headings[:2] == ["Mistakes", "Confusion matrix"]
-    cells = browser.find_elements("css selector", ".matrix button")
+    cells = browser.find_elements("css selector", ".cm-cells button")
     wrong = next(
         c for c in cells if "of two predicted as one" in c.get_attribute("aria-label")
     )
@@ -127,3 +127,37 @@ def test_text_has_contrast_and_tables_have_headers(browser, pages, page, scheme)
     scrolling += " && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX)).map((n) => n.tabIndex)"
     assert set(browser.execute_script(scrolling)) <= {0}
     assert str(pages) not in (pages / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_keyboard_leads_through_the_matrix_and_shows_where(browser, pages, width):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    def press(*keys):
+        ActionChains(browser).send_keys(*keys).perform()
+
+    look(browser, pages / "evaluate.html", width)
+    run = browser.execute_script
+    focused = "return document.activeElement.getAttribute('aria-label')"
+    stops = run("return document.querySelectorAll('.cm-cells [tabindex=\"0\"]').length")
+    assert stops == 1, "one tab stop for all cells"
+    run("document.querySelector('.cm-cells [tabindex=\"0\"]').focus()")
+    first = run(focused)
+    press(Keys.ARROW_DOWN)
+    second = run(focused)
+    assert first != second
+    assert (
+        run("return document.querySelector('.cm-readout').textContent") == f"{second}."
+    )
+    press(Keys.ENTER)
+    assert browser.find_elements("css selector", "[aria-live] figure")
+
+    run("document.activeElement.blur()")
+    for size in ("Larger", "Smaller"):
+        button = browser.find_element("css selector", f"[aria-label='{size} cells']")
+        if button.is_enabled():
+            before = run("return document.querySelector('.cm-cells').clientWidth")
+            run("arguments[0].click()", button)
+            after = run("return document.querySelector('.cm-cells').clientWidth")
+            assert (after > before) == (size == "Larger")

@@ -14,6 +14,7 @@ from starlette.responses import FileResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from imprint.evaluation.page.document import WEB
 from imprint.http.listening import (
     ANY_HOST,
     in_address,
@@ -27,8 +28,15 @@ from imprint.serve.requests import Endpoints, refusal
 from imprint.serve.security import Guard, token_of
 
 STATIC = Path(__file__).parent / "static"
+SHARED = ("matrix.js", "matrix.css")  # the confusion matrix
 # the registry of Windows may state a type that browsers refuse
 mimetypes.add_type("text/javascript", ".js")
+
+
+def _shared(name: str) -> Route:
+    """The route of a file that the page of `imprint evaluate` contains too."""
+    path = Path(str(WEB / name))
+    return Route(f"/static/{name}", lambda request: FileResponse(path))
 
 
 def application(
@@ -43,6 +51,7 @@ def application(
     page = Route("/", lambda request: FileResponse(STATIC / "index.html"))
     routes = [
         page,
+        *map(_shared, SHARED),
         Mount("/static", StaticFiles(directory=STATIC)),
         *api.routes(endpoints),
     ]

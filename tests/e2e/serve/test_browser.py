@@ -80,7 +80,7 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
 
         page.click("#tab-evaluate")
         page.wait(lambda: page.all("#accuracy"), "an evaluation")
-        page.click(".matrix td.right button")
+        page.click(".cm-cells button.right")
         page.find("#viewer[open] img")
         page.keys("\ue00c")
 

@@ -114,7 +114,7 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
         page.until_text("#held-out-accuracy", "100.0 %")
         held_out = server.json("GET", "/api/evaluation")["held_out"]
         assert (held_out["rows"], held_out["accuracy"]) == (6, 1)
-        page.click(".matrix td.right button")
+        page.click(".cm-cells button.right")
         page.wait(lambda: "held out" in page.text("#viewer"), "a held-out image")
         page.keys(ESCAPE)
         page.click("#hold-out-fifth")
@@ -219,8 +219,8 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(
             "no report without images",
         )
         page.click("#tab-evaluate")
-        page.wait(lambda: page.all(".matrix td.right"), "the confusion matrix")
-        assert not page.all(".matrix td button"), "there are no images to show"
+        page.wait(lambda: page.all(".cm-cells .right"), "the confusion matrix")
+        assert not page.all(".cm-cells button"), "there are no images to show"
 
 
 def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_path):

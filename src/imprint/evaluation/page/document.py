@@ -54,7 +54,7 @@ def document(
         lead=escape(printable(lead)),
         version=escape(__version__),
         icon=ICON,
-        style=_text("page.css"),
+        style=_text("page.css") + _text("matrix.css"),
         data=text.translate(SCRIPT_ESCAPES),
         script=bundle(script),
     )

@@ -1,6 +1,7 @@
 /** Evaluate: the expected accuracy, the mistakes, and what would help. */
 
 import { at, h, picker } from "./dom.js";
+import { confusedPairs, confusionMatrix } from "/static/matrix.js";
 import { openFolder } from "./examples.js";
 import { chosen } from "./files.js";
 import { advice, count, percent } from "./words.js";
@@ -8,7 +9,7 @@ import { tile } from "./item.js";
 import { change, changeWithUndo, find, noun, store } from "./store.js";
 import { view } from "./viewer.js";
 
-const WIDEST = 24; // maximum number of classes for which the matrix is drawn
+const MOST_PAIRS = 10; // of confused classes, below the matrix
 const reviewed = new Set(); // items that the user has reviewed and left in their class
 let mark = "";
 
@@ -74,41 +75,26 @@ function results(evaluation, old) {
   ].filter(Boolean);
 }
 
+/** The matrix, and the pairs that are confused most; a cell or a pair opens its items. */
 function confusion(evaluation, title) {
   const held = title !== "Confusion matrix";
   const listed = held || evaluation.listed;
-  const open = (row, column) => () => {
+  const { classes } = evaluation;
+  const open = (truth, answer) => {
+    const [row, column] = [classes[truth], classes[answer]];
     const wrong = new Set(evaluation.mistakes.map((one) => one.id));
     const ids = row === column
       ? (store.classes.find((one) => one.label === row)?.items ?? []).filter((one) => one.heldOut === held).map((one) => one.id).filter((id) => !wrong.has(id))
       : evaluation.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
     if (ids.length) view(ids[0], ids);
   };
-  const body = evaluation.classes.length <= WIDEST ? matrix(evaluation, listed && open, title) : pairs(evaluation, open);
-  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. ${listed ? `Click a cell to see its ${noun()}s.` : `The imported model came without its ${noun()}s.`}`), body];
-}
-
-function matrix({ classes, confusion: counts }, open, title) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", { class: "matrix" },
-    h("thead", {}, h("tr", {}, h("td"), classes.map((label) => h("th", { scope: "col" }, h("span", { title: label }, label))))),
-    h("tbody", {}, classes.map((row, r) => {
-      const sum = counts[r].reduce((a, b) => a + b, 0);
-      return h("tr", {}, h("th", { scope: "row", title: row }, row), classes.map((column, c) => {
-        const n = counts[r][c];
-        const share = sum ? n / sum : 0;
-        return h("td", { class: n ? (r === c ? "right" : "err") : "", style: { "--share": share.toFixed(3) } },
-          !n ? "" : !open ? String(n) : h("button", { type: "button", "aria-label": `${n} of ${row} predicted as ${column}`, onclick: open(row, column) }, String(n)));
-      }));
-    }))));
-}
-
-function pairs({ classes, confusion: counts }, open) {
-  const confusions = [];
-  counts.forEach((line, r) => line.forEach((n, c) => { if (n && r !== c) confusions.push({ row: classes[r], column: classes[c], n }); }));
-  confusions.sort((a, b) => b.n - a.n);
-  if (!confusions.length) return h("p", {}, "There are no mistakes.");
-  return h("ul", { class: "list" }, confusions.slice(0, 40).map(({ row, column, n }) =>
-    h("li", {}, h("button", { type: "button", class: "plain", onclick: open(row, column) }, `${n} of ${row} predicted as ${column}`))));
+  const pairs = confusedPairs(evaluation.confusion).slice(0, MOST_PAIRS).map(({ truth, answer, rows }) => {
+    const words = `${rows} × ${classes[truth]} predicted as ${classes[answer]}`;
+    return h("li", {}, listed ? h("button", { type: "button", class: "plain", onclick: () => open(truth, answer) }, words) : words);
+  });
+  return [held ? null : h("h3", {}, title),
+    h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. ${listed ? `Choose a cell to see its ${noun()}s; the arrow keys go from cell to cell.` : `The imported model came without its ${noun()}s.`}`),
+    confusionMatrix(evaluation, listed ? open : null, title), pairs.length ? h("ul", { class: "list pairs" }, pairs) : null];
 }
 
 function suspects({ mislabelled }) {

@@ -4,7 +4,7 @@ import { element, section, tile } from "./dom.js";
 import { count, percent } from "./numbers.js";
 import { answer, cards, whereButton } from "./cards.js";
 import { bars } from "./bars.js";
-import { confusionMatrix } from "./confusion.js";
+import { confusionSection } from "./confusion.js";
 import { reliabilityDiagram } from "./reliability.js";
 import { flatMap } from "./map.js";
 
@@ -53,7 +53,7 @@ const ring = "Each point is a row in the colour of its class. Mistakes have a ri
 document.getElementById("page").append(...[
   tiles(),
   mistakes(),
-  section("Confusion matrix", element("p", { class: "pale" }, "Rows are classes, columns are predictions. Choose a cell to see its rows."), confusionMatrix(data, rowsOfCell)),
+  section("Confusion matrix", element("p", { class: "pale" }, "Rows are classes, columns are predictions. Choose a cell to see its rows; the arrow keys go from cell to cell."), confusionSection(data, rowsOfCell)),
   element("div", { class: "two" },
     section("Reliability", element("p", { class: "pale" }, "On the dashed line, probabilities are calibrated: 80 % of the answers given with 80 % are correct. Below it, they are too high."), reliabilityDiagram(data.reliability)),
     perClass()),
