@@ -26,6 +26,8 @@ SWITCH = 0.001
 # evidence at which an alarm is given: the minimum odds, to one, against the training
 # data
 LEVELS = (20, 100)
+# Finite after the next bet too, which multiplies by at most 0.05 / p^0.95.
+MAX_CAPITAL = 1e200
 REMEMBERED = 500  # inputs that are remembered, to show the evidence
 EXTENDED = 10_000  # inputs by which the reference rows of the calibration are extended
 
@@ -35,11 +37,10 @@ def spoken_time(seconds: float) -> str:
     the date.
     """
     then = datetime.fromtimestamp(seconds)
-    return (
-        f"{then:%A %H:%M}"
-        if datetime.now() - then < timedelta(days=6)
-        else f"{then:%Y-%m-%d}"
-    )
+    # after seven days, a weekday would be ambiguous
+    if datetime.now() - then < timedelta(days=6):
+        return f"{then:%A %H:%M}"
+    return f"{then:%Y-%m-%d}"
 
 
 class Unfamiliar(NamedTuple):
@@ -59,10 +60,12 @@ class DriftMonitor:
     """
 
     def __init__(self, reference: int):
-        self.reference, self.inputs = reference, 0
+        self.reference = reference
+        self.inputs = 0
         self._capital = np.full(len(EXPONENTS), 1 / len(EXPONENTS))
         self._seen: list[float] = []
-        self._rise, self._level = 0.0, 0
+        self._rise = 0.0
+        self._level = 0
         self._since = ""
         self._stretch: deque[Unfamiliar] = deque(maxlen=REMEMBERED)
 
@@ -77,10 +80,17 @@ class DriftMonitor:
         if not isinstance(calibration, Calibration):
             return None
         weights = np.diff(calibration.below)
-        return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
+        if not len(weights):
+            return cls(0)
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        return cls(int(effective))
 
     def observe(
-        self, p_value: float, name: str, when: str = "", preview: str = ""
+        self,
+        p_value: float,
+        name: str,
+        when: str = "",
+        preview: str = "",
     ) -> str | None:
         """Take one input into account. Returns the sentence of an alarm when the
         evidence first reaches a level.
@@ -92,12 +102,13 @@ class DriftMonitor:
         self.inputs += 1
         odds = EXPONENTS * p ** (EXPONENTS - 1)
         mixed = (1 - SWITCH) * self._capital + SWITCH * self._capital.mean()
-        self._capital = np.minimum(mixed * odds, 1e200)
+        self._capital = np.minimum(mixed * odds, MAX_CAPITAL)
         # an alarm keeps the beginning that it states
         if self._rise == 0 and not self._level:
             self._since = when or name
             self._stretch.clear()
-        self._rise = max(0.0, self._rise + float(np.log(odds.mean())))
+        growth = float(np.log(odds.mean()))
+        self._rise = max(0.0, self._rise + growth)
         self._stretch.append(Unfamiliar(p_value, name, when, preview))
         level = sum(self.evidence >= odds_against for odds_against in LEVELS)
         if level <= self._level:
@@ -137,9 +148,9 @@ class DriftMonitor:
         `known` compares every input with the same rows; over thousands of inputs their
         sampling error would count as evidence.
         """
-        below = max(0.0, p_value * (self.reference + 1) - 1) + bisect_right(
-            self._seen, p_value
-        )
+        # the p-value of `known` is (reference rows below + 1) / (reference rows + 1)
+        below_in_reference = max(0.0, p_value * (self.reference + 1) - 1)
+        below = below_in_reference + bisect_right(self._seen, p_value)
         total = self.reference + len(self._seen) + 1
         if len(self._seen) < EXTENDED:
             insort(self._seen, p_value)

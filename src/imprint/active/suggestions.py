@@ -10,9 +10,10 @@ by one product with V.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from imprint.core.arrays import Array, all_finite, to_numpy
 from imprint.core.errors import ParameterError, check_int
@@ -42,6 +43,9 @@ NOISE = 0.1  # variance of the noise of one label
 # how much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`
 SPREAD = 0.2
 ROUNDING = 1e-3  # unit rows at most this far apart differ by rounding only
+# A smaller scale of distances is rounding error: float32 rounds unit rows by up to
+# 6e-8, hence squared distances of equal rows are below 1e-14.
+MIN_SCALE = 1e-12
 # maximum distance of near-duplicates, as a share of the median distance to the nearest
 # row
 NEAR_DUPLICATE = 0.3
@@ -64,19 +68,24 @@ class Suggestions(np.ndarray):
 
     @classmethod
     def of(
-        cls, rows: Any, reasons: Sequence[str], unreadable: Sequence["Skipped"] = ()
+        cls,
+        rows: ArrayLike,
+        reasons: Sequence[str],
+        unreadable: Sequence["Skipped"] = (),
     ) -> "Suggestions":
         """Row numbers, their reasons, and the inputs without a row."""
         suggestions = np.asarray(rows, dtype=np.int64).view(cls)
-        suggestions.reasons, suggestions.unreadable = tuple(reasons), tuple(unreadable)
+        suggestions.reasons = tuple(reasons)
+        suggestions.unreadable = tuple(unreadable)
         return suggestions
 
-    def __array_finalize__(self, source: Any) -> None:
-        self.reasons, self.unreadable = (), ()
+    def __array_finalize__(self, source: object) -> None:
+        self.reasons = ()
+        self.unreadable = ()
 
 
 def suggest(
-    X_pool: Any,
+    X_pool: ArrayLike,
     n: int = 10,
     *,
     head: Decider | None = None,
@@ -113,26 +122,34 @@ class PreparedPool:
     Its rows are the candidates, and the first `targets` of them represent the pool.
     """
 
-    def __init__(self, X_pool: Any, random_state: int = 0, blocks: Sequence[int] = ()):
-        X, rng = _pool_rows(X_pool), np.random.default_rng(random_state)
-        self.index = (
-            rng.permutation(len(X))[:CANDIDATES]
-            if len(X) > TARGETS
-            else np.arange(len(X))
-        )
-        self.rows, self.targets = X[self.index], min(len(X), TARGETS)
-        self.unit = unit_blocks(self.rows.astype(np.float32, copy=False), blocks)
+    def __init__(
+        self,
+        X_pool: ArrayLike,
+        random_state: int = 0,
+        blocks: Sequence[int] = (),
+    ):
+        X = _pool_rows(X_pool)
+        rng = np.random.default_rng(random_state)
+        self.index = np.arange(len(X))
+        if len(X) > TARGETS:
+            self.index = rng.permutation(len(X))[:CANDIDATES]
+        self.rows = X[self.index]
+        self.targets = min(len(X), TARGETS)
+        narrow = self.rows.astype(np.float32, copy=False)
+        self.unit = unit_blocks(narrow, blocks)
         represented = self.unit[: self.targets]
-        scale = 2 * float(
-            squared_distances(represented, column_means(represented)).mean()
-        )
-        self.rate = 1 / scale if scale > 1e-12 else 1.0
+        from_mean = squared_distances(represented, column_means(represented))
+        scale = 2 * float(from_mean.mean())
+        self.rate = 1 / scale if scale > MIN_SCALE else 1.0
         # (candidates, targets)
         self.kernel = _kernel(self.unit, represented, self.rate)
         self.duplicate = _duplicate_distance(self.kernel, self.rate)
 
     def suggest(
-        self, n: int = 10, head: Decider | None = None, excluded: Array | None = None
+        self,
+        n: int = 10,
+        head: Decider | None = None,
+        excluded: Array | None = None,
     ) -> Suggestions:
         """The n rows to label next; `excluded` marks rows of the pool never to
         choose.
@@ -143,85 +160,137 @@ class PreparedPool:
                 "suggest(head=...): suggestions are for one label per input; leave the"
                 " tag model out."
             )
-        eligible = (
-            np.ones(len(self.rows), bool) if excluded is None else ~excluded[self.index]
-        )
-        weights, explained = (
-            np.ones(self.targets),
-            np.empty((len(self.rows), 0), np.float32),
-        )
+        eligible = np.ones(len(self.rows), bool)
+        if excluded is not None:
+            eligible = ~excluded[self.index]
+        weights = np.ones(self.targets)
+        explained = np.empty((len(self.rows), 0), np.float32)
         if head is not None:
             weights = _weights(head, self.rows[: self.targets])
+            # proxies that are not points, such as weights, are no observations
             if head.imprinted.method.generator.points:
-                rows, noise, labelled = _observations(head)
+                rows, noise, is_exact = _observations(head)
                 explained = self.explained(rows, noise)
-                if labelled.any():
-                    closest = _kernel(self.unit, rows[labelled], self.rate).max(axis=1)
-                    eligible &= closest < np.exp(-self.rate * self.duplicate)
-        chosen, variance = (
-            self.select(count, weights, eligible, explained),
-            _variance(explained),
-        )
-        far = variance[chosen] >= np.median(variance)
-        return Suggestions.of(
-            self.index[chosen], _reasons(head, self.rows[chosen], far)
-        )
+                eligible &= ~self._is_labelled(rows[is_exact])
+        chosen = self.select(count, weights, eligible, explained)
+        variance = _variance(explained)
+        is_far = variance[chosen] >= np.median(variance)
+        reasons = _reasons(head, self.rows[chosen], is_far)
+        return Suggestions.of(self.index[chosen], reasons)
+
+    def _is_labelled(self, rows: Array) -> Array:
+        """Which candidates are near-duplicates of labelled rows.  # (candidates,)"""
+        if not len(rows):
+            return np.zeros(len(self.rows), bool)
+        closest = _kernel(self.unit, rows, self.rate).max(axis=1)
+        # the kernel falls with the distance
+        is_apart = closest < np.exp(-self.rate * self.duplicate)
+        return np.asarray(~is_apart)
 
     def explained(self, rows: Array, noise: Array) -> Array:
         """The factor B of the covariance B B' that observations at unit rows explain.
         # (candidates, p)
         """
-        K = _kernel(rows, rows, self.rate).astype(np.float64)
+        K = _kernel(rows, rows, self.rate)
+        K = K.astype(np.float64)
         factor = np.linalg.cholesky(K + np.diag(noise))
-        return np.asarray(
-            np.linalg.solve(factor, _kernel(self.unit, rows, self.rate).T).T.astype(
-                np.float32
-            )
-        )
+        coupling = _kernel(self.unit, rows, self.rate)
+        solution = np.linalg.solve(factor, coupling.T)
+        return np.asarray(solution.T.astype(np.float32))
+
+    def _covariance(self, explained: Array) -> Array:
+        """The covariance with the targets, given the labelled rows.  # (candidates,
+        targets)
+        """
+        if not explained.shape[1]:
+            return self.kernel
+        V = explained @ explained[: self.targets].T
+        return np.subtract(self.kernel, V, out=V)
 
     def select(
-        self, n: int, weights: Array, eligible: Array, explained: Array
+        self,
+        n: int,
+        weights: Array,
+        eligible: Array,
+        explained: Array,
     ) -> list[int]:
-        """At most n of the eligible candidates, best first, without near-duplicates."""
-        V, t = self.kernel, self.targets
-        if explained.shape[1]:
-            V = explained @ explained[:t].T
-            np.subtract(self.kernel, V, out=V)
+        """At most n of the eligible candidates, best first, without near-duplicates.
+
+        Parameters
+        ----------
+        n : int
+            The maximum number.
+        weights : array (targets,)
+            How much the variance of each target counts.
+        eligible : array (candidates,) of bool
+            Which candidates may be chosen.
+        explained : array (candidates, p)
+            The factor of the covariance that labelled rows explain.
+
+        Returns
+        -------
+        list of int
+            Indices of candidates.
+        """
+        V = self._covariance(explained)
+        t = self.targets
         w = weights.astype(V.dtype)
-        blocks = [V[start : start + BLOCK] for start in range(0, len(V), BLOCK)]
-        gain = np.concatenate([np.square(block) @ w for block in blocks]).astype(
-            np.float64
-        )
-        U, variance = np.empty((len(V), n), V.dtype), _variance(explained)
-        eligible, chosen = eligible.copy(), list[int]()
+        gain = _gains(V, w)
+        U = np.empty((len(V), n), V.dtype)
+        variance = _variance(explained)
+        eligible = eligible.copy()
+        chosen = list[int]()
         while len(chosen) < n and eligible.any():
             step = len(chosen)
-            best = int(np.where(eligible, gain / (variance + NOISE), -np.inf).argmax())
+            reduction = np.where(eligible, gain / (variance + NOISE), -np.inf)
+            best = int(reduction.argmax())
             chosen.append(best)
-            distances = squared_distances(self.unit, self.unit[best].astype(np.float64))
+            chosen_row = self.unit[best].astype(np.float64)
+            distances = squared_distances(self.unit, chosen_row)
             eligible &= distances > self.duplicate
             eligible[best] = False
+
+            # the column of the covariance, given the labelled and the chosen rows
+            earlier = U[:, :step]
             column = np.exp(-self.rate * distances) - explained @ explained[best]
-            column -= U[:, :step] @ U[best, :step]
-            u = (column / np.sqrt(max(column[best], 0.0) + NOISE)).astype(V.dtype)
-            seen = w * u[:t]
-            covered = V @ seen - U[:, :step] @ (U[:t, :step].T @ seen)
-            gain += u * (u * float(seen @ u[:t]) - 2 * covered)
+            column -= earlier @ earlier[best]
+            # rounding can make a variance of zero negative
+            deviation = np.sqrt(max(column[best], 0.0) + NOISE)
+            u = (column / deviation).astype(V.dtype)
+
+            # With V' = V - uu', the sums of w V'^2 are those of w V^2, minus twice
+            # those of w V uu', plus those of w (uu')^2.
+            weighted = w * u[:t]
+            covered = V @ weighted - earlier @ (earlier[:t].T @ weighted)
+            gain += u * (u * float(weighted @ u[:t]) - 2 * covered)
             variance = np.maximum(variance - u.astype(np.float64) ** 2, 0)
             U[:, step] = u
         return chosen
 
 
-def _pool_rows(X_pool: Any) -> Array:
+def _gains(V: Array, w: Array) -> Array:
+    """The sum of w_j V_ij^2 for every row i.  # (candidates,) float64"""
+    sums = []
+    for start in range(0, len(V), BLOCK):
+        block = V[start : start + BLOCK]
+        sums.append(np.square(block) @ w)
+    return np.concatenate(sums).astype(np.float64)
+
+
+def _pool_rows(X_pool: ArrayLike) -> Array:
+    """The rows of a pool in float32 or float64, checked."""
     X = np.asarray(to_numpy(X_pool))
-    if X.ndim != 2 or X.dtype.kind not in "fiu" or not X.size:
+    is_table = X.ndim == 2 and X.size
+    if not is_table or X.dtype.kind not in "fiu":
         raise ParameterError(
             f"suggest(X_pool): X_pool must be rows of numbers (n, d), not {X.dtype} of"
             f" {X.shape}."
         )
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float32)
     if not all_finite(X):
-        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+        is_finite = np.isfinite(X).all(axis=1)
+        row = int(np.argmin(is_finite))
         raise ParameterError(
             f"suggest(X_pool): all values must be finite; row {row} is not. Leave it"
             " out."
@@ -229,12 +298,18 @@ def _pool_rows(X_pool: Any) -> Array:
     return X
 
 
-def _kernel(left: Array, right: Array, rate: float) -> Array:
+def _kernel(
+    left: Array,
+    right: Array,
+    rate: float,
+) -> Array:
     """exp(-rate |a - b|^2) in the type of `left`.  # (n, m)"""
-    centre, dtype = centre_of(right), left.dtype.type
-    K = kernel_rows(
-        lift_queries(left, centre, dtype), lift_proxies(right, centre, rate, dtype)
-    )
+    centre = centre_of(right)
+    dtype = left.dtype.type
+    queries = lift_queries(left, centre, dtype)
+    proxies = lift_proxies(right, centre, rate, dtype)
+    K = kernel_rows(queries, proxies)
+    # rounding can make the square of a small distance negative
     return np.minimum(K, 1, out=K)
 
 
@@ -248,12 +323,12 @@ def _duplicate_distance(kernel: Array, rate: float) -> float:
     # a row without another one says nothing about distances
     closest = closest[closest > 0]
     nearest = -np.log(closest, dtype=np.float64) / rate
+    # copies would make the median that of rounding errors
     apart = nearest[nearest > ROUNDING**2]
-    return (
-        max(ROUNDING**2, NEAR_DUPLICATE**2 * float(np.median(apart)))
-        if len(apart)
-        else ROUNDING**2
-    )
+    if not len(apart):
+        return ROUNDING**2
+    usual = float(np.median(apart))
+    return max(ROUNDING**2, NEAR_DUPLICATE**2 * usual)
 
 
 def _observations(head: Decider) -> tuple[Array, Array, Array]:
@@ -263,11 +338,14 @@ def _observations(head: Decider) -> tuple[Array, Array, Array]:
     proxies = head.imprinted.proxies
     blocks = head.imprinted.method.blocks
     rows = unit_blocks(proxies.weights.astype(np.float32), blocks)
-    scale = 1 - float(np.square(rows.mean(axis=0, dtype=np.float64)).sum()) or 1.0
+    # of unit rows, the variance is 1 minus the squared length of the mean
+    mean = rows.mean(axis=0, dtype=np.float64)
+    scale = 1 - float(np.square(mean).sum()) or 1.0
     # the squared length of a proxy is the number of its blocks, of these rows it is 1
     spread = proxies.spread / (len(blocks) or 1)
     noise = NOISE / proxies.mass + SPREAD * spread / (2 * scale)
-    return rows, noise, proxies.spread <= ROUNDING**2 * squared_norms(proxies.weights)
+    rounding = ROUNDING**2 * squared_norms(proxies.weights)
+    return rows, noise, proxies.spread <= rounding
 
 
 def _variance(explained: Array) -> Array:
@@ -286,17 +364,22 @@ def _weights(head: Decider, rows: Array) -> Array:
         return np.ones(len(rows))
     # the last two columns are the second largest and the largest value
     top = np.partition(P, -2, axis=1)
-    return np.asarray((1 - (top[:, -1] - top[:, -2])) ** 2)
+    margin = top[:, -1] - top[:, -2]
+    return np.asarray((1 - margin) ** 2)
 
 
 def _probabilities(head: Decider, rows: Array) -> Array:
-    return np.asarray(
-        head.probabilities(head.scores(rows.astype(head.imprinted.dtype, copy=False))),
-        dtype=np.float64,
-    )
+    """The probabilities of all classes.  # (n, classes) float64"""
+    Q = rows.astype(head.imprinted.dtype, copy=False)
+    P = head.probabilities(head.scores(Q))
+    return np.asarray(P, dtype=np.float64)
 
 
-def _reasons(head: Decider | None, rows: Array, far: Array) -> list[str]:
+def _reasons(
+    head: Decider | None,
+    rows: Array,
+    far: Array,
+) -> list[str]:
     """One reason per row: its posterior variance is large for the pool, or two classes
     compete for it.
     """
@@ -304,8 +387,11 @@ def _reasons(head: Decider | None, rows: Array, far: Array) -> list[str]:
         return [UNLABELLED] * len(rows)
     if len(head.classes) < 2 or not len(rows):
         return [UNKNOWN] * len(rows)
-    top = np.argsort(-_probabilities(head, rows), axis=1, kind="stable")[:, :2]
-    names = [" and ".join(str(head.classes[c]) for c in pair) for pair in top]
-    return [
-        UNKNOWN if is_far else f"between {name}" for is_far, name in zip(far, names)
-    ]
+    P = _probabilities(head, rows)
+    order = np.argsort(-P, axis=1, kind="stable")
+    top = order[:, :2]
+    reasons = []
+    for is_far, (first, second) in zip(far, top):
+        between = f"between {head.classes[first]} and {head.classes[second]}"
+        reasons.append(UNKNOWN if is_far else between)
+    return reasons
