@@ -3,9 +3,9 @@ value, and their aggregators.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from imprint.calibration.calibration import MIN_PROBABILITY
 from imprint.core.arrays import Array, Proxies
 from imprint.core.component import param
 from imprint.core.errors import NotFittedError, ParameterError, unknown
+from imprint.core.graph import GraphBuilder
 from imprint.core.labels import kind_of
 from imprint.core.threads import lazy
 from imprint.head import Decider, Head
@@ -27,7 +28,9 @@ from imprint.kernels.scores import class_maxima, softmax
 from imprint.normalisers._base import Scaling
 
 STRATEGIES = ("margin", "qi", "done")
-MARGIN_SHARE = 0.99  # of held-out images of new classes, which must reach the margin
+# Of held-out images of new classes, which must reach the margin. A matter of taste: one
+# new image in a hundred is lost to the pre-trained classes, which lose fewer for it.
+MARGIN_SHARE = 0.99
 
 
 class PretrainedClasses(NamedTuple):
@@ -51,16 +54,17 @@ class PretrainedClasses(NamedTuple):
 
     def equals(self, other: "PretrainedClasses") -> bool:
         """Whether both have the same classes, weights and biases."""
-        return self.labels == other.labels and all(
-            np.array_equal(one, two) for one, two in zip(self[1:], other[1:])
+        return (
+            self.labels == other.labels
+            and np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.bias, other.bias)
         )
 
-    def without(self, removed: set[str]) -> "PretrainedClasses":
+    def without(self, removed: Set[Hashable]) -> "PretrainedClasses":
         """All classes except some."""
         rest = [i for i, label in enumerate(self.labels) if label not in removed]
-        return PretrainedClasses(
-            tuple(self.labels[i] for i in rest), self.weights[rest], self.bias[rest]
-        )
+        labels = tuple(self.labels[i] for i in rest)
+        return PretrainedClasses(labels, self.weights[rest], self.bias[rest])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,10 @@ class PretrainedHead(Decider):
         return *self.pretrained.labels, *self.imprinted.labels
 
     def learn(
-        self, X: Array, y: Array, weight: Array | None = None
+        self,
+        X: Array,
+        y: Array,
+        weight: Array | None = None,
     ) -> "PretrainedHead":
         """This head after new classes and more rows of imprinted ones; pre-trained
         classes take no images.
@@ -95,12 +102,14 @@ class PretrainedHead(Decider):
                 "keep_head: the labels must be text, as the names of the network's own"
                 " classes are."
             )
-        if X.shape[1] != (width := self.pretrained.weights.shape[1]):
+        width = self.pretrained.weights.shape[1]
+        if X.shape[1] != width:
             raise ParameterError(
                 f"keep_head: the rows have {X.shape[1]} columns, the network's own head"
                 f" {width}."
             )
-        if shared := sorted({*np.unique(y).tolist()} & {*self.pretrained.labels}):
+        shared = sorted({*np.unique(y).tolist()} & {*self.pretrained.labels})
+        if shared:
             advice = "give the new one another name, or forget the network's first"
             raise ParameterError(
                 f"keep_head: {shared[0]!r} is a class of the network's own head;"
@@ -108,15 +117,17 @@ class PretrainedHead(Decider):
             )
         return replace(self, imprinted=self.imprinted.learn(X, y, weight))
 
-    def forget(self, label: Any) -> "PretrainedHead":
+    def forget(self, label: Hashable) -> "PretrainedHead":
         """This head without a class, pre-trained or imprinted."""
         if label not in self:
             raise unknown("class", label, self.classes.tolist())
         is_pretrained = label in self.pretrained.labels
-        if len(self.pretrained.labels if is_pretrained else self.imprinted) == 1:
-            kind = (
-                "of the network's own" if is_pretrained else "next to the network's own"
-            )
+        kind = "next to the network's own"
+        count = len(self.imprinted)
+        if is_pretrained:
+            kind = "of the network's own"
+            count = len(self.pretrained.labels)
+        if count == 1:
             raise ParameterError(
                 f"forget({label!r}): it is the only class {kind}; keep_head needs at"
                 " least one."
@@ -126,7 +137,9 @@ class PretrainedHead(Decider):
         return replace(self, imprinted=self.imprinted.forget(label))
 
     def forget_rows(
-        self, X: Array, labels: Sequence[Any] | None = None
+        self,
+        X: Array,
+        labels: Sequence[Hashable] | None = None,
     ) -> "PretrainedHead":
         """This head without some rows of new classes."""
         return replace(self, imprinted=self.imprinted.forget_rows(X, labels))
@@ -150,7 +163,7 @@ class PretrainedHead(Decider):
             )
         return replace(self, pretrained=pretrained, imprinted=self.imprinted.only(new))
 
-    def rename(self, old: Any, new: Any) -> "PretrainedHead":
+    def rename(self, old: Hashable, new: Hashable) -> "PretrainedHead":
         """This head with another name for a new class."""
         check_new_name(self.labels, old, new)
         if old in self.pretrained.labels:
@@ -161,7 +174,9 @@ class PretrainedHead(Decider):
         return replace(self, imprinted=self.imprinted.rename(old, new))
 
     def merged_with(
-        self, others: Sequence["PretrainedHead"], names: Sequence[str]
+        self,
+        others: Sequence["PretrainedHead"],
+        names: Sequence[str],
     ) -> Merged:
         for head, name in zip(others, names[1:]):
             if head.strategy != self.strategy:
@@ -179,19 +194,20 @@ class PretrainedHead(Decider):
 
     @property
     def norm_inf(self) -> Scaling:
-        return (
-            self.imprinted.norm_inf
-            if self.strategy == "qi"
-            else normalisers.family.resolve("none")
-        )
+        # logits depend on the length of a query, cosines do not
+        if self.strategy == "qi":
+            return self.imprinted.norm_inf
+        return normalisers.family.resolve("none")
 
     @property
     def aggregator(self) -> Aggregator:
-        if self.strategy == "qi":
-            return Logits(
-                temperature=getattr(self.imprinted.aggregator, "temperature", 1.0)
-            )
-        return Logits() if self.strategy == "done" else LogitsWithMargin()
+        if self.strategy == "done":
+            return Logits()
+        if self.strategy == "margin":
+            return LogitsWithMargin()
+        # not every aggregator has a temperature
+        temperature = getattr(self.imprinted.aggregator, "temperature", 1.0)
+        return Logits(temperature=temperature)
 
     @property
     def description(self) -> str:
@@ -210,93 +226,97 @@ class PretrainedHead(Decider):
         """
         if self.strategy != "margin":
             return 0.0
-        pretrained, logits = self._pretrained_layer(), Logits()
+        # without held-out rows there is no margin to learn
+        gaps = np.concatenate([np.empty(0), *self._gaps_of_folds()])
+        if not len(gaps):
+            return 0.0
+        # "lower" is a gap that occurs, so that its row still reaches the margin
+        margin = np.quantile(gaps, 1 - MARGIN_SHARE, method="lower")
+        return max(0.0, float(margin))
+
+    def _gaps_of_folds(self) -> Iterator[Array]:
+        """By how much held-out images of new classes exceed the pre-trained classes, in
+        each fold.
+        """
+        pretrained = self._pretrained_layer()
+        logits = Logits()
         # the strategy requires `calibrate=True`
-        folds, gaps = self.imprinted.folds, [np.empty(0)]
+        folds = self.imprinted.folds
         for f, head in enumerate(folds.heads):
             held_out = [
                 rows.rows[rows.fold == f]
                 for label, rows in folds.held.items()
                 if label in head
             ]
-            if sum(map(len, held_out)):
-                X = np.concatenate(held_out)
-                new_scores, old_scores = (
-                    logits.scores(X, gate_layer(pretrained, head)),
-                    logits.scores(X, pretrained),
-                )
-                gaps.append(new_scores.max(axis=1) - old_scores.max(axis=1))
-        margins = np.concatenate(gaps)
-        return (
-            max(0.0, float(np.quantile(margins, 1 - MARGIN_SHARE, method="lower")))
-            if len(margins)
-            else 0.0
-        )
+            if not sum(map(len, held_out)):
+                continue
+            X = np.concatenate(held_out)
+            new_scores = logits.scores(X, gate_layer(pretrained, head))
+            old_scores = logits.scores(X, pretrained)
+            yield new_scores.max(axis=1) - old_scores.max(axis=1)
 
     @lazy
     def proxies(self) -> Proxies:
         """The network's rows and the normalised new proxies, sorted by class."""
-        new, n = self.imprinted.proxies, len(self.pretrained.labels)
-        W = (
-            new.weights
-            if self.strategy == "qi"
-            else match_quantiles(self.pretrained.weights, new.weights)
-        )
+        new = self.imprinted.proxies
+        n = len(self.pretrained.labels)
+        new_weights = new.weights
+        if self.strategy != "qi":
+            new_weights = match_quantiles(self.pretrained.weights, new.weights)
+        new_weights = new_weights.astype(self.imprinted.dtype, copy=False)
+        weights = np.concatenate([self._pretrained_layer().weights, new_weights])
+        # a row of the network stands for itself
         mass = np.concatenate([np.ones(n), new.mass])
         spread = np.concatenate([np.zeros(n), new.spread])
-        labels = self._indices()[np.concatenate([np.arange(n), n + new.labels])]
+        positions = np.concatenate([np.arange(n), n + new.labels])
+        labels = self._indices()[positions]
         order = np.argsort(labels, kind="stable")
-        weights = np.concatenate(
-            [
-                self._pretrained_layer().weights,
-                W.astype(self.imprinted.dtype, copy=False),
-            ]
-        )
         return Proxies(weights[order], labels[order], mass[order], spread[order])
 
     @lazy
-    def prepared(self) -> Any:
+    def prepared(self) -> "LinearLayer":
         """One linear layer; for the strategy `margin`, with the head that chooses among
         the new classes.
         """
-        pretrained, new = self._pretrained_layer(), self.imprinted
-        indices, n = self._indices(), len(self.pretrained.labels)
+        pretrained = self._pretrained_layer()
+        new = self.imprinted
+        indices = self._indices()
+        n = len(self.pretrained.labels)
         bias = np.empty(len(self), dtype=new.dtype)
         bias[indices[:n]] = pretrained.bias
-        bias[indices[n:]] = (
-            0.0
-            if self.strategy == "qi"
-            else float(np.median(self.pretrained.bias)) - self.margin
-        )
+        bias[indices[n:]] = self._bias_of_new_classes()
         if self.strategy != "margin":
             return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
-        weights = np.concatenate(
-            [pretrained.weights, gate_layer(pretrained, new).weights]
-        )[np.argsort(indices)]
+        gate = gate_layer(pretrained, new)
+        weights = np.concatenate([pretrained.weights, gate.weights])
+        weights = weights[np.argsort(indices)]
         return LinearLayer(weights, np.arange(len(self)), bias, new, indices[n:])
 
-    def _pretrained_layer(self) -> "LinearLayer":
-        (labels, weights, bias), dtype = self.pretrained, self.imprinted.dtype
+    def _bias_of_new_classes(self) -> float:
+        """New classes have the bias of a usual pre-trained class; cosines have none."""
         if self.strategy == "qi":
-            return LinearLayer(
-                unit_rows(weights.astype(dtype)),
-                np.arange(len(labels)),
-                np.zeros(len(labels), dtype),
-            )
-        return LinearLayer(
-            weights.astype(dtype), np.arange(len(labels)), bias.astype(dtype)
-        )
+            return 0.0
+        return float(np.median(self.pretrained.bias)) - self.margin
+
+    def _pretrained_layer(self) -> "LinearLayer":
+        """The network's own classes alone, in their order."""
+        labels, weights, bias = self.pretrained
+        weights = weights.astype(self.imprinted.dtype)
+        bias = bias.astype(self.imprinted.dtype)
+        if self.strategy == "qi":
+            weights = unit_rows(weights)
+            bias = np.zeros_like(bias)
+        return LinearLayer(weights, np.arange(len(labels)), bias)
 
     def _indices(self) -> Array:
         """The indices in `classes` of the pre-trained classes, then of the new ones as
         their head sorts them.
         """
-        return np.searchsorted(
-            self.classes, [*self.pretrained.labels, *self.imprinted.classes.tolist()]
-        )
+        labels = [*self.pretrained.labels, *self.imprinted.classes.tolist()]
+        return np.searchsorted(self.classes, labels)
 
     @property
-    def calibration(self) -> Any:
+    def calibration(self) -> NoReturn:
         """Refused: it would need images of the pre-trained classes."""
         raise NotFittedError(
             "With keep_head a model has no images of the network's own classes to"
@@ -323,38 +343,49 @@ class Logits(Aggregator):
     """
 
     temperature: float = param(
-        1.0, "divides the scores before the softmax", gt=0, detail=True
+        1.0,
+        "divides the scores before the softmax",
+        gt=0,
+        detail=True,
     )
     measure = "similarity"
 
     def scores(self, Q: Array, prepared: LinearLayer) -> Array:
         return class_maxima(Q, prepared.weights, prepared.starts) + prepared.bias
 
-    def probabilities(self, S: Array, prepared: Any) -> Array:
+    def probabilities(self, S: Array, prepared: LinearLayer) -> Array:
         return softmax(S / self.temperature)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
-        return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
+    def evidence(
+        self,
+        q: Array,
+        proxies: Proxies,
+        prepared: LinearLayer,
+        winner: int,
+    ) -> Array:
+        bias = prepared.bias[proxies.labels]
+        return np.asarray(proxies.weights @ q + bias)
 
     def facts(self, proxies: Proxies, prepared: LinearLayer) -> Facts | None:
-        return (
-            None
-            if prepared.new is not None
-            else facts_of_maxima(self.temperature, prepared.bias)
-        )
+        # an export of arrays has no place for the head that chooses a new class
+        if prepared.new is not None:
+            return None
+        return facts_of_maxima(self.temperature, prepared.bias)
 
     def graph(
-        self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer
+        self,
+        g: GraphBuilder,
+        x: str,
+        proxies: Proxies,
+        prepared: LinearLayer,
     ) -> tuple[str, str] | None:
         if prepared.new is not None:
             return None
         dtype = proxies.weights.dtype
-        S = g.add(
-            "Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype)
-        )
-        return S, g.add(
-            "Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1
-        )
+        maxima = graph_of_maxima(g, x, proxies)
+        scores = g.add("Add", maxima, g.constant(prepared.bias, dtype))
+        scaled = g.add("Div", scores, g.constant(self.temperature, dtype))
+        return scores, g.add("Softmax", scaled, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,18 +398,17 @@ class LogitsWithMargin(Logits):
     classes.
     """
 
-    def scores(self, Q: Array, prepared: Any) -> Array:
-        S, new, columns = (
-            super().scores(Q, prepared),
-            prepared.new,
-            prepared.new_classes,
-        )
-        P = np.maximum(
-            new.probabilities(new.scores(Q)), MIN_PROBABILITY, dtype=np.float64
-        )
-        S[:, columns] = S[:, columns].max(axis=1, keepdims=True) + np.log(
-            P / P.max(axis=1, keepdims=True)
-        )
+    def scores(self, Q: Array, prepared: LinearLayer) -> Array:
+        S = super().scores(Q, prepared)
+        new = prepared.new
+        columns = prepared.new_classes
+        if new is None or columns is None:
+            return S
+        P = new.probabilities(new.scores(Q))
+        # the logarithm of zero would be infinite
+        P = np.maximum(P, MIN_PROBABILITY, dtype=np.float64)
+        largest = S[:, columns].max(axis=1, keepdims=True)
+        S[:, columns] = largest + np.log(P / P.max(axis=1, keepdims=True))
         return S
 
 
@@ -386,7 +416,8 @@ def match_quantiles(weights: Array, W: Array) -> Array:
     """The rows W with the ranks of their values kept and the values replaced by the
     mean sorted row of `weights`.
     """
-    target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
+    mean = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64)
+    target = mean.astype(W.dtype)
     return np.asarray(target[ranks(W)])
 
 
@@ -399,10 +430,12 @@ def gate_layer(pretrained: LinearLayer, new: Head) -> LinearLayer:
     """
     W = new.proxies.weights
     mass = new.proxies.mass
-    sums = np.add.reduceat(W * mass[:, None], new.proxies.starts, axis=0)
-    rows = np.add.reduceat(mass, new.proxies.starts, axis=0)
+    starts = new.proxies.starts
+    # the mean of the training rows of a class, from the masses of its proxies
+    sums = np.add.reduceat(W * mass[:, None], starts, axis=0)
+    rows = np.add.reduceat(mass, starts, axis=0)
     means = (sums / rows[:, None]).astype(W.dtype)
-    bias = np.full(len(means), np.median(pretrained.bias), dtype=pretrained.bias.dtype)
-    return LinearLayer(
-        match_quantiles(pretrained.weights, means), np.arange(len(means)), bias
-    )
+    usual_bias = np.median(pretrained.bias)
+    bias = np.full(len(means), usual_bias, dtype=pretrained.bias.dtype)
+    weights = match_quantiles(pretrained.weights, means)
+    return LinearLayer(weights, np.arange(len(means)), bias)
