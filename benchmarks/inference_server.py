@@ -122,6 +122,13 @@ class Server:
         ticks = int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
+    def event_loop_seconds(self) -> float:
+        """The CPU time of the first thread: it parses requests and writes answers."""
+        pid = self.process.pid
+        schedule = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+        nanoseconds = int(schedule.split()[0])
+        return nanoseconds / 1e9
+
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait()
@@ -372,18 +379,22 @@ def memory(setting: Setting) -> dict[str, Any]:
 
 def budget(setting: Setting) -> dict[str, Any]:
     """One request, part by part: from the log of the server, and the parts of its
-    preparation and of its answer in Python.
+    preparation and of its answer in Python, as elapsed and as CPU time.
     """
     model = setting.model
     kind, backbone, head = model.embedder.kind, model.backbone, model.state.head
-    parts: dict[str, list[float]] = {
-        name: [] for name in ("decode", "resize", "network", "head", "json")
-    }
+    names = ("decode", "resize", "network", "head", "json")
+    elapsed: dict[str, list[float]] = {name: [] for name in names}
+    cpu: dict[str, list[float]] = {name: [] for name in names}
     latencies = []
+    count = 10 * setting.rounds
     with tempfile.TemporaryFile() as log:
         with serving(setting.path, log="json", errors=log) as server:
             connection = Connection(server.port)
-            for i in range(10 * setting.rounds):
+            connection.ask(request_of(setting.images[0]))
+            loop_before = server.event_loop_seconds()
+            server_before = server.cpu_seconds()
+            for i in range(count):
                 raw = setting.image(i)
                 latencies.append(timed(connection.ask, request_of(raw)))
                 pixels = kind.read(raw)
@@ -398,7 +409,11 @@ def budget(setting: Setting) -> dict[str, Any]:
                     "json": lambda answers=answers: json.dumps(answers).encode(),
                 }
                 for name, call in calls.items():
-                    parts[name].append(timed(call))
+                    before = time.process_time()
+                    elapsed[name].append(timed(call))
+                    cpu[name].append(time.process_time() - before)
+            loop_cpu = server.event_loop_seconds() - loop_before
+            server_cpu = server.cpu_seconds() - server_before
         log.seek(0)
         records = [json.loads(line) for line in log if b'"path": "/predict"' in line]
     logged = {
@@ -406,16 +421,20 @@ def budget(setting: Setting) -> dict[str, Any]:
         for name in ("ms", "prepare_ms", "wait_ms", "network_ms")
     }
     known = logged["prepare_ms"] + logged["wait_ms"] + logged["network_ms"]
-    client = median_ms(latencies)
-    facts = {f"in_python_{name}_ms": median_ms(v) for name, v in parts.items()}
+    facts: dict[str, Any] = {}
+    for name in names:
+        facts[f"{name}_ms"] = median_ms(elapsed[name])
+        facts[f"{name}_cpu_ms"] = median_ms(cpu[name])
     return facts | {
-        "client_ms": client,
+        "client_ms": median_ms(latencies),
+        "client_least_ms": round(1000 * min(latencies), 2),
         "server_ms": round(logged["ms"], 2),
         "server_decode_and_resize_ms": round(logged["prepare_ms"], 2),
         "server_wait_ms": round(logged["wait_ms"], 2),
         "server_network_and_head_ms": round(logged["network_ms"], 2),
         "server_rest_ms": round(logged["ms"] - known, 2),
-        "connection_and_parse_ms": round(client - logged["ms"], 2),
+        "server_cpu_ms": round(1000 * server_cpu / count, 2),
+        "event_loop_cpu_ms": round(1000 * loop_cpu / count, 2),
     }
 
 
@@ -427,16 +446,20 @@ const model = await load(ort, new URL(".", import.meta.url));
 const times = [];
 for (const path of process.argv.slice(2)) {
   const start = performance.now();
+  const before = process.cpuUsage();
   await model.classify(await model.read(path));
-  times.push(performance.now() - start);
+  const { user, system } = process.cpuUsage(before);
+  times.push([(performance.now() - start) / 1e3, (user + system) / 1e6]);
 }
-console.log(JSON.stringify(times));
+// the first one compiles
+console.log(JSON.stringify(times.slice(1)));
 """
 
 
 def folder(setting: Setting) -> dict[str, Any]:
     """The folder that `imprint export --whole` writes, on the same images."""
-    times: dict[str, list[float]] = {"library": [], "python": [], "node": []}
+    times: dict[str, list[tuple[float, float]]]
+    times = {"library": [], "python": [], "node": []}
     packages = os.environ.get("IMPRINT_NODE_MODULES")
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch, "whole")
@@ -458,20 +481,25 @@ def folder(setting: Setting) -> dict[str, Any]:
 
         for _ in range(setting.rounds):
             for name, raw in zip(names, setting.images, strict=True):
-                times["library"].append(timed(setting.model.predict, [raw]))
-                times["python"].append(timed(in_python, name))
+                for who, call, given in (
+                    ("library", setting.model.predict, [raw]),
+                    ("python", in_python, name),
+                ):
+                    before = time.process_time()
+                    seconds = timed(call, given)
+                    times[who].append((seconds, time.process_time() - before))
             if packages:
                 command = ["node", str(target / "times.mjs"), *names]
                 printed = subprocess.run(command, check=True, capture_output=True)
-                # the first one compiles
-                milliseconds = json.loads(printed.stdout)[1:]
-                times["node"] += [one / 1000 for one in milliseconds]
+                times["node"] += json.loads(printed.stdout)
     facts: dict[str, Any] = {"folder_mb": round(size / 1e6, 1)}
     facts["model_mb"] = round(Path(setting.path).stat().st_size / 1e6, 1)
     for name, values in times.items():
         if values:
-            facts[f"{name}_ms"] = median_ms(values)
-            facts[f"{name}_least_ms"] = round(1000 * min(values), 2)
+            elapsed, cpu = zip(*values, strict=True)
+            facts[f"{name}_ms"] = median_ms(elapsed)
+            facts[f"{name}_least_ms"] = round(1000 * min(elapsed), 2)
+            facts[f"{name}_cpu_ms"] = median_ms(cpu)
     return facts
 
 

@@ -240,7 +240,12 @@ class Posterior(Process):
         """
         max_exponent = -float(self.lifted[:, -1].min())
         longest = np.full((1, 1), 2 / np.sqrt(float(self.noise.min())))
-        return is_precise_in_float32(max_exponent, longest)
+        is_precise = is_precise_in_float32(max_exponent, longest)
+        if is_precise:
+            # queries in float32 take the copy in float32, which has half the size; what
+            # needs these rows in float64 lifts them again
+            self.__dict__.pop("lifted", None)
+        return is_precise
 
     @cached_property
     def order(self) -> Array:

@@ -23,6 +23,7 @@ from imprint.core.errors import (
     first_line,
     reporting,
 )
+from imprint.core.memory import release_memory
 from imprint.head import Decider
 from imprint.imprinter import Embedded, Imprinter
 from imprint.imprinter.predictor import predictions
@@ -219,6 +220,7 @@ class ModelRepository:
         version = sha256[:VERSION_DIGITS]
         model = LoadedModel(name, path, version, sha256, signature, imprinter, network)
         model.warm_up()
+        release_memory()
         return model
 
     def _network_of(self, imprinter: Imprinter) -> BatchingNetwork:

@@ -1,5 +1,6 @@
 """`imprint api` as a process."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from itertools import pairwise
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -79,9 +80,10 @@ def _in_flight(port):
     return _read(port, "/openapi.json")
 
 
-def test_a_file_that_is_replaced_under_load_costs_no_request(model, tmp_path):
-    path = tmp_path / "m.imprint"
+def test_rolling_forward_and_back_under_load_costs_no_request(model, tmp_path):
+    path, previous = tmp_path / "m.imprint", tmp_path / "previous.imprint"
     path.write_bytes(model.read_bytes())
+    previous.write_bytes(model.read_bytes())
     changed = Imprinter.load(path)
     changed.forget("b")
     rows = np.full((12, 4), 9, np.float32) + np.eye(12, 4, dtype=np.float32)
@@ -93,11 +95,9 @@ def test_a_file_that_is_replaced_under_load_costs_no_request(model, tmp_path):
         for client in clients:
             client.start()
         changed.save(path)
-        deadline = time.monotonic() + 30
-        while "c" not in _classes(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        time.sleep(0.3)  # the clients meet the new model too
+        _wait_for("c", port)
+        os.replace(previous, path)
+        _wait_for("b", port)
     finally:
         stop.set()
         for client in clients:
@@ -105,13 +105,15 @@ def test_a_file_that_is_replaced_under_load_costs_no_request(model, tmp_path):
         server.terminate()
         _, errors = server.communicate(timeout=20)
     assert server.returncode == 0, errors
-    changes = []
+    first = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
+    seen = []
     for client in clients:
         assert {status for status, _ in client.answers} == {200}
         versions = [version for _, version in client.answers]
-        changes.append(sum(a != b for a, b in pairwise(versions)))
-    # from the old model to the new one, and never back
-    assert max(changes) == 1
+        seen.append([version for version, _ in groupby(versions)])
+    forward_and_back = max(seen, key=len)
+    assert len(forward_and_back) == 3
+    assert forward_and_back[0] == forward_and_back[2] == first
 
 
 class Client(threading.Thread):
@@ -165,6 +167,15 @@ def test_tls_and_a_token(model, certificate, tmp_path):
         server.terminate()
         server.communicate(timeout=20)
     assert statuses == [401, 401, 200]
+
+
+def _wait_for(label, port):
+    """Until the model of a server has a class, and the clients have met it."""
+    deadline = time.monotonic() + 30
+    while label not in _classes(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(0.3)
 
 
 def _classes(port):

@@ -225,6 +225,8 @@ def test_scores_and_doubt_of_float32_queries_share_kernels_where_precise(
     assert scores.dtype == doubt.dtype == np.float32
     np.testing.assert_allclose(scores, system.scores(narrow), rtol=0, atol=1e-6)
     assert np.array_equal(doubt, system.doubt(narrow))
+    # the proxies in float64, twice as large, are kept only where they are needed
+    assert ("lifted" in system.__dict__) is not is_shared
     exact = system.doubt(narrow.astype(np.float64))
     np.testing.assert_allclose(doubt, exact, rtol=0, atol=1e-5)
 
