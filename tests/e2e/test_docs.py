@@ -9,7 +9,6 @@
 Each page begins in an empty folder: what its commands need, it writes itself (`imprint sample`).
 """
 
-import doctest
 import io
 import os
 import re
@@ -20,11 +19,12 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import imprint
 from imprint.cli import main
+
+from .pages import BLOCK, COMMAND, FILE, alike
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -33,12 +33,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "reproduction" / "docs").rglob("*.md")),
 ]
-BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# ([\w/.-]+\.(?:py|yaml))\n")
-COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-SOFT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.fixture(scope="module")
@@ -78,23 +73,6 @@ def copy_project():
     shutil.copytree(ROOT / "tests" / "contract", "tests/contract")
     for name in ("pyproject.toml", "tests/conftest.py"):
         shutil.copy(ROOT / name, name)
-
-
-def alike(expected, printed):
-    """Whether two outputs have the same words, and numbers that differ by less than 10 % or by at most 3.
-
-    If the page has an ellipsis (`...`), only the numbers before it are compared.
-    """
-    words = [NUMBER.sub("0", text) for text in (expected, printed)]
-    if not doctest.OutputChecker().check_output(*words, SOFT):
-        return False
-    shown = [
-        float(n.replace(",", "")) for n in NUMBER.findall(expected.partition("...")[0])
-    ]
-    there = [float(n.replace(",", "")) for n in NUMBER.findall(printed)]
-    if "..." in expected:
-        shown = shown[:-1]  # the last number may be truncated: 9...
-    return np.allclose(shown, there[: len(shown)], rtol=0.1, atol=3)
 
 
 def check(command, expected):

@@ -1,6 +1,7 @@
 """Scripts of four typical new users, run from an installed wheel in separate folders."""
 
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from .pages import BLOCK, COMMAND, alike
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests" / "e2e" / "newcomers"
@@ -100,6 +103,57 @@ def test_imprint_is_imported_from_the_wheel(place):
 )
 def test_newcomer(script, place):
     call("python" if script.endswith(".py") else "sh", SCRIPTS / script, **place)
+
+
+TUTORIALS = ["README.md", "docs/quickstart.md"] + [
+    f"docs/start/{name}.md" for name in ("images", "texts", "series", "embeddings")
+]
+"""The first pages that somebody reads: what they show runs from an installation."""
+
+
+@pytest.fixture(scope="module")
+def first_home(tmp_path_factory) -> str:
+    """A home without anything, for all pages: the samples are embedded once."""
+    return str(tmp_path_factory.mktemp("home"))
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_pages_run_in_order_from_an_installation(page, installed, first_home, tmp_path):
+    environment = {**installed, "IMPRINT_HOME": first_home, "PYTHONUNBUFFERED": "1"}
+    options = {"cwd": tmp_path, "env": environment}
+    programs: list[str] = []  # those of a page share their names
+    ran = 0
+    for block in BLOCK.finditer((ROOT / page).read_text("utf-8")):
+        kind, body = block.groups()
+        if kind == "python":
+            programs.append(body)
+            (tmp_path / "page.py").write_text("\n".join(programs), encoding="utf-8")
+            call("python", "page.py", **options)
+        for command, expected in COMMAND.findall(body) if kind == "console" else ():
+            program, *words = shlex.split(command, comments=True)
+            if program == "make":
+                continue  # it needs the clone
+            assert program == "imprint", command
+            printed = print_of(program, *words, **options)
+            assert not expected.strip() or alike(expected, printed), (
+                f"$ {command}\nThe page says:\n{expected}\nIt prints:\n{printed}"
+            )
+            ran += 1
+    assert ran > 2
+
+
+def print_of(*words: str, **options) -> str:
+    """What a command prints to a terminal: its output and its messages, as they come."""
+    done = subprocess.run(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=380,
+        **options,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}"
+    return done.stdout
 
 
 def test_every_script_is_run():
