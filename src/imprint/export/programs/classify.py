@@ -29,6 +29,8 @@ class Model:
         self.facts = json.loads((folder / "model.json").read_text("utf-8"))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
+        # threads that wait for work would keep a core busy
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.session = onnxruntime.InferenceSession(
             folder / "model.onnx", options, providers=["CPUExecutionProvider"]
         )

@@ -5,7 +5,8 @@ same with NumPy, so pixels that another program decoded need no Pillow.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,12 +128,14 @@ def resampled(pixels: Pixels, window: Window, filter: str) -> Pixels:
     return out
 
 
+@lru_cache(maxsize=16)  # images of one size share their weights
 def weights_of(
     window: Window, length: int, filter: str
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
+) -> list[tuple[int, NDArray[np.float64]]]:
     """For each value that is used: its first pixel, and the weights of it and the next
     ones as whole numbers.
     """
+    weights = []
     scale = (window.end - window.begin) / window.total
     # the filter grows with the factor by which an image shrinks
     stretch = max(scale, 1.0)
@@ -147,7 +150,8 @@ def weights_of(
         whole = sum(values)
         scaled = np.array([value / whole * ONE for value in values])
         # away from zero at one half
-        yield start, np.trunc(scaled + np.copysign(0.5, scaled))
+        weights.append((start, np.trunc(scaled + np.copysign(0.5, scaled))))
+    return weights
 
 
 def kernel(filter: str, x: float) -> float:
