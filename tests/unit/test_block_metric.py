@@ -208,6 +208,21 @@ def test_equal_rows_have_a_metric(rng):
     assert np.isfinite(clf.decision_function(X)).all()
 
 
+def test_a_fixed_shrinkage_is_used_where_none_would_be_chosen(rng):
+    y = np.repeat(np.arange(3), 20)
+    X = 5 * rng.normal(size=(3, 12))[y] + rng.normal(size=(60, 12))
+    metric_of = {}
+    for shrinkage in ("'auto'", "'none'", "0.1"):
+        aggregator = f"kernel(shrinkage={shrinkage})"
+        clf = ImprintClassifier(
+            generator="all", aggregator=aggregator, blocks=WIDTHS
+        ).fit(X, y)
+        metric_of[shrinkage] = clf.head_.prepared.metric
+    assert not len(metric_of["'auto'"].removed)
+    assert not len(metric_of["'none'"].removed)
+    assert len(metric_of["0.1"].removed)
+
+
 def test_very_many_classes_are_sampled(rng):
     labels = np.repeat(np.arange(900), 3)
     count = len(labels)

@@ -84,6 +84,12 @@ class Aggregator(Component):
         """
         return proxies
 
+    def settled(self, proxies: Proxies) -> "Aggregator":
+        """This aggregator with the choices that it makes for these proxies, for models
+        of fewer rows that are to choose the same; by default itself.
+        """
+        return self
+
     def is_fresh(self, prepared: Any) -> bool:
         """Whether `prepare` would return the same bits; not after an `update` that
         rounds.

@@ -1,6 +1,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from imprint.core.layout import MAX_COUNT, MIN_MASS, Entry, Layout
 from imprint.core.memory import physical_memory
 from imprint.gaussian_process.choice import (
     SHRINKAGES,
+    choose,
     choose_metric,
     sample_proxies,
 )
@@ -255,18 +256,30 @@ class Kernel(Aggregator):
             )
         if not proxies.blocks:
             return None
-        shrinkages: tuple[float, ...] = ()
-        if not is_updated(len(proxies.labels)):
-            shrinkages = self._shrinkages()
+        shrinkages = self._shrinkages(len(proxies.labels))
         return choose_metric(
             proxies, self.noise, self.spread, targets, weights, shrinkages
         )
 
-    def _shrinkages(self) -> tuple[float, ...]:
-        """The candidates of the metric's shrinkage."""
+    def settled(self, proxies: Proxies) -> "Kernel":
+        """This aggregator with the weights and the shrinkage that it chooses for these
+        proxies.
+        """
+        if not proxies.blocks:
+            return self
+        weights = None if isinstance(self.weights, str) else self.weights
+        shrinkages = self._shrinkages(len(proxies.labels))
+        chosen = choose(proxies, self.noise, self.spread, None, weights, shrinkages)
+        shrinkage = "none" if chosen.shrinkage is None else chosen.shrinkage
+        return replace(self, weights=chosen.weights, shrinkage=shrinkage)
+
+    def _shrinkages(self, count: int) -> tuple[float | None, ...]:
+        """The candidates of the metric's shrinkage with this number of proxies."""
+        if is_updated(count) or self.shrinkage == "none":
+            return (None,)
         if not isinstance(self.shrinkage, str):
             return (self.shrinkage,)
-        return SHRINKAGES if self.shrinkage == "auto" else ()
+        return SHRINKAGES
 
     def is_fresh(self, prepared: SolvedKernel) -> bool:
         system = prepared.system

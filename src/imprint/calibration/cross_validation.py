@@ -267,6 +267,32 @@ class CrossValidation:
             )
         )
 
+    @lazy
+    def settled(self) -> Head:
+        """The model without classes, whose aggregator chooses as for all rows (of large
+        classes, as for all but a fold).
+
+        The models of the folds take over these choices: with others, their scores would
+        not be those that the model gives to new rows.
+        """
+        method = self.empty.method
+        if not method.blocks:
+            return self.empty
+        complete = {}
+        for label, held in self.held.items():
+            if held.complete:
+                rows, weight, _ = held.in_order()
+                complete[label] = rows, weight
+        states = self._summarise(complete)
+        for label, fold_states in self.fitted.items():
+            states[label] = fold_states[0]
+        labels = tuple(label for label in self.held if label in states)
+        model = replace(
+            self.empty, labels=labels, states=tuple(states[label] for label in labels)
+        )
+        aggregator = method.aggregator.settled(model.proxies)
+        return replace(self.empty, method=replace(method, aggregator=aggregator))
+
     def head_without(self, f: int) -> Head:
         """The head that is fitted without fold `f`."""
         complete = {}
@@ -281,7 +307,7 @@ class CrossValidation:
         }
         labels = tuple(label for label in self.held if label in states)
         return replace(
-            self.empty, labels=labels, states=tuple(states[label] for label in labels)
+            self.settled, labels=labels, states=tuple(states[label] for label in labels)
         )
 
     @lazy
@@ -307,7 +333,9 @@ class CrossValidation:
             if len(chosen):
                 classes[label] = held.rows[chosen], held.weight[chosen]
         states = self._summarise(classes)
-        head = replace(self.empty, labels=tuple(states), states=tuple(states.values()))
+        head = replace(
+            self.settled, labels=tuple(states), states=tuple(states.values())
+        )
         return SmallerModel(head, counts)
 
     def _number_of_folds(self, first: Head) -> int:

@@ -4,12 +4,15 @@ is decoded at once.
 
 import ctypes
 import gc
+import mmap
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Condition, local
+
+from imprint.core.errors import OutOfMemoryError
 
 # pixels of an image after which freed memory is returned to the system; it takes
 # milliseconds, less than decoding so many
@@ -65,6 +68,30 @@ def usable_memory() -> int:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         return min(machine or limit, limit)
     return machine
+
+
+def require_memory(size: int, what: str) -> None:
+    """Refuse what needs so many bytes if the system does not grant them now.
+
+    For libraries that end the process where memory is missing. The bytes are only
+    asked for, not used, which takes microseconds.
+
+    Parameters
+    ----------
+    size : int
+        How many bytes.
+    what : str
+        What needs them, as the beginning of a sentence.
+    """
+    if not hasattr(mmap, "MAP_ANONYMOUS"):  # Windows
+        return
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    try:
+        mmap.mmap(-1, size, flags=flags).close()
+    except (OSError, MemoryError):
+        raise OutOfMemoryError(
+            f"{what}: less than {size >> 20} MB of memory are left."
+        ) from None
 
 
 @contextmanager

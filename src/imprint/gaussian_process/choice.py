@@ -26,13 +26,21 @@ MAX_PROXIES = 400
 """Proxies that take part in the choice. A matter of taste: with these many, the choice
 takes a fraction of a second on one core, and 20 rows of 20 classes take part whole."""
 FOLDS = 5
-SHRINKAGES = (0.1, 0.3, 1.0, 3.0)
-"""Candidates, beside no metric. Fixed, 0.1 and 0.5 are level on eleven image sets.
+SHRINKAGES = (None, 0.1, 0.3, 1.0, 3.0)
+"""Candidates, of which None is no metric. Fixed, 0.1 and 0.5 are level on eleven image
+sets.
 """
 TEMPERATURES = (0.05, 0.08, 0.12, 0.2, 0.3)
 """The log loss of scores is compared at the best of these: scores of many classes are
 closer together than scores of few."""
 MIN_LIKELIHOOD = 1e-6  # one row that is surely wrong must not decide alone
+
+
+class Choice(NamedTuple):
+    """What is chosen for some proxies."""
+
+    weights: tuple[float, ...]  # of the blocks
+    shrinkage: float | None  # of the within-class covariance; None for no metric
 
 
 class Sample(NamedTuple):
@@ -83,7 +91,7 @@ def choose_metric(
     spread: float,
     targets: Array | None = None,
     weights: Sequence[float] | None = None,
-    shrinkages: Sequence[float] = SHRINKAGES,
+    shrinkages: Sequence[float | None] = SHRINKAGES,
 ) -> Metric:
     """The metric for proxies with blocks.
 
@@ -97,20 +105,43 @@ def choose_metric(
         What the proxies observe, in the place of their class: the labels of tags.
     weights : sequence of float, optional
         Fixed weights of the blocks; None to choose them.
-    shrinkages : sequence of float
-        The shrinkages to compare with no metric; none to leave the metric out.
+    shrinkages : sequence of float or None
+        The shrinkages to compare; None is no metric. A single one is not compared.
+    """
+    chosen = choose(proxies, noise, spread, targets, weights, shrinkages)
+    with one_blas_thread():
+        metric = weigh_blocks(proxies.blocks, chosen.weights)
+        if chosen.shrinkage is None:
+            return metric
+        sample = sample_proxies(proxies, noise, targets)
+        return shrink_within_classes(
+            metric, sample.rows, sample.labels, chosen.shrinkage
+        )
+
+
+def choose(
+    proxies: Proxies,
+    noise: float,
+    spread: float,
+    targets: Array | None,
+    weights: Sequence[float] | None,
+    shrinkages: Sequence[float | None],
+) -> Choice:
+    """The weights of the blocks, and the shrinkage; the parameters are those of
+    `choose_metric`.
     """
     sample = sample_proxies(proxies, noise, targets)
     with one_blas_thread():
         if weights is None:
             weights = _choose_weights(sample, proxies.blocks, spread)
+        if targets is not None:
+            return Choice(tuple(weights), None)
+        if len(shrinkages) == 1:
+            return Choice(tuple(weights), shrinkages[0])
         metric = weigh_blocks(proxies.blocks, weights)
-        if targets is not None or not shrinkages:
-            return metric
-        shrinkage = _choose_shrinkage(sample, metric, spread, shrinkages)
-        if shrinkage is None:
-            return metric
-        return shrink_within_classes(metric, sample.rows, sample.labels, shrinkage)
+        compared = [shrinkage for shrinkage in shrinkages if shrinkage is not None]
+        shrinkage = _choose_shrinkage(sample, metric, spread, compared)
+        return Choice(tuple(weights), shrinkage)
 
 
 def sample_proxies(

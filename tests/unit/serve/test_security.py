@@ -8,7 +8,10 @@ import socket
 import struct
 import time
 import zlib
-from contextlib import suppress
+from contextlib import closing, suppress
+from importlib import import_module
+from inspect import signature
+from ipaddress import ip_address
 
 import pytest
 from PIL import Image, PngImagePlugin
@@ -511,3 +514,11 @@ def test_a_header_that_never_ends_times_out(client, monkeypatch):
         second.sendall(b"GET /api/health HTTP/1.1\r\nHo")
         while second.recv(4000):
             pass
+
+
+@pytest.mark.parametrize("name", ["serve", "api"])
+def test_by_default_servers_listen_on_this_machine_only(name):
+    command = import_module(f"imprint.cli.commands.{name}").command
+    host = signature(command).parameters["host"].default.default
+    with closing(listening.listen(host, 0)) as sock:
+        assert ip_address(sock.getsockname()[0]).is_loopback

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.extras import missing
 from imprint.core.files.unpacking import check_unpacked, open_binary, unpacked_limit
+from imprint.core.memory import require_memory
 from imprint.datasets.tables.values import check_distinct, is_number
 
 BATCH_BYTES = 1 << 23  # of CSV; a row must fit
@@ -29,6 +30,10 @@ BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 # of Parquet with lists, whose lengths are not known before they are read
 LIST_ROWS = 64
+# With less, Arrow and the C library end the process where they start threads. Measured
+# with files of 1 kB to 5 MB: they did with up to 8 MB, and could not start a thread
+# with up to 80 MB.
+ARROW_MEMORY = 1 << 27
 MAX_ALLOCATION = 2**45  # bytes; no machine has 32 TiB of memory
 VALUE_BYTES = 8  # of a number in memory; a text is an index into its dictionary
 TEXT_FORMATS = (".csv", ".tsv", ".jsonl", ".json")
@@ -93,7 +98,9 @@ def batches_of(
             }
             yield TableBatch([number for number, _ in chunk], columns_by_name)
             size = BATCH_ROWS
-    elif suffix.startswith((".csv", ".tsv")):
+        return
+    require_memory(ARROW_MEMORY, f"Cannot read {path}")
+    if suffix.startswith((".csv", ".tsv")):
         yield from _delimited_batches(path, encoding)
     else:
         first = 1
@@ -272,6 +279,8 @@ def _delimited_batches(path: Path, encoding: str | None) -> Iterator[TableBatch]
         block_size=BATCH_BYTES, use_threads=False, encoding=encoding or "utf8"
     )
     first = 2
+    # As a text, a lack of memory to convert it would be an error of its type.
+    empty = pa.scalar("", pa.string())
     try:
         with (
             open_binary(path) as content,
@@ -282,7 +291,7 @@ def _delimited_batches(path: Path, encoding: str | None) -> Iterator[TableBatch]
                     range(first, first + len(arrow)), dict(zip(header, arrow.columns))
                 )
                 filled = reduce(
-                    pc.or_, (pc.not_equal(column, "") for column in arrow.columns)
+                    pc.or_, (pc.not_equal(column, empty) for column in arrow.columns)
                 )
                 yield batch.select(filled.to_pylist())
                 first += len(arrow)
