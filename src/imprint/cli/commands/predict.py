@@ -39,7 +39,7 @@ MEASURES = {
 """What the values of `--why` are called, and what they mean."""
 KNOWN_NOTE = (
     "known: conformal p-value of belonging to one of the classes; below {:g} for about"
-    " {:g} % of inputs that do, up to three times as many where they differ from the"
+    " {:g} % of inputs that do, up to four times as many where they differ from the"
     " training data."
 )
 
@@ -64,7 +64,7 @@ def command(
             f"Answer '{NONE_OF_THESE}' if the p-value `known` is below P; in a tree of"
             " classes, answer with the deepest node that is still likely. With 0.05,"
             " about 5 % of the inputs that belong to a class are rejected (measured:"
-            " 3.9 to 5.8 % of inputs like the training data, up to 15 % of others)."
+            " 3.9 to 5.8 % of inputs like the training data, up to 19 % of others)."
         ),
         rich_help_panel=options.ANSWER_SECTION,
     ),
