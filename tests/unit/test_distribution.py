@@ -70,6 +70,10 @@ def test_a_missing_extra_is_one_sentence():
         extras.missing("ray", "The ray engine needs ray"), MissingExtraError
     )
     assert (
+        str(extras.missing("ray", "The ray engine needs ray"))
+        == "The ray engine needs ray: pip install 'weight-imprinting[ray]', or in a clone: pip install '.[ray]'."
+    )
+    assert (
         str(extras.missing(None, "It needs this"))
         == "It needs this: pip install weight-imprinting."
     )

@@ -34,7 +34,11 @@ def install_hint(extra: str | None = None, *options: str) -> str:
 
 def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
     """The error for an optional package that is not installed."""
-    return MissingExtraError(f"{what}: {install_hint(extra, *options)}.")
+    command = install_hint(extra, *options)
+    if extra is not None:
+        # where there is no package index, the clone has the extra too
+        command += f", or in a clone: pip install '.[{extra}]'"
+    return MissingExtraError(f"{what}: {command}.")
 
 
 def import_extra(module: str, extra: str | None, user: str) -> Any:

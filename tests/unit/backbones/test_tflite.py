@@ -237,6 +237,6 @@ def test_without_litert_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.schema_py_generated", None)
     with pytest.raises(
         MissingExtraError,
-        match=r"^m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$",
+        match=r"^m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]', or in a clone: pip install '.\[litert\]'\.$",
     ):
         load(write(tmp_path))

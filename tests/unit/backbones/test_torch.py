@@ -273,27 +273,27 @@ def test_a_device_that_is_not_there_is_refused(torchvision, device, message):
         (
             "resnet18",
             "torch",
-            "resnet18 needs torch: pip install 'weight-imprinting[torch]'.",
+            "resnet18 needs torch: pip install 'weight-imprinting[torch]', or in a clone: pip install '.[torch]'.",
         ),
         (
             "resnet18",
             "torchvision.models",
-            "resnet18 needs torchvision: pip install 'weight-imprinting[torch]'.",
+            "resnet18 needs torchvision: pip install 'weight-imprinting[torch]', or in a clone: pip install '.[torch]'.",
         ),
         (
             "torchvision:resnet18",
             "torchvision.models",
-            "torchvision:resnet18 needs torchvision: pip install 'weight-imprinting[torch]'.",
+            "torchvision:resnet18 needs torchvision: pip install 'weight-imprinting[torch]', or in a clone: pip install '.[torch]'.",
         ),
         (
             "timm:resnet18",
             "timm",
-            "timm:resnet18 needs timm: pip install 'weight-imprinting[timm]'.",
+            "timm:resnet18 needs timm: pip install 'weight-imprinting[timm]', or in a clone: pip install '.[timm]'.",
         ),
         (
             "sentence:x",
             "sentence_transformers",
-            "sentence:x needs sentence-transformers: pip install 'weight-imprinting[sentence]'.",
+            "sentence:x needs sentence-transformers: pip install 'weight-imprinting[sentence]', or in a clone: pip install '.[sentence]'.",
         ),
     ],
 )
