@@ -129,6 +129,22 @@ def test_scores_and_p_values_share_kernels_in_the_precision_of_the_library(
     np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
 
 
+def test_p_values_of_many_proxies_follow_from_some_of_them(
+    digits, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("imprint.gaussian_process.posterior.MAX_WITNESSES", 100)
+    X, y, queries = digits
+    settings = {"generator": "all", "aggregator": "kernel", "calibrate": True}
+    model = ImprintClassifier(**settings, random_state=0).fit(X, y)
+    export(model, tmp_path / "h.onnx")
+    graph = onnx.load(tmp_path / "h.onnx").graph
+    stored = [one.dims[0] for one in graph.initializer if list(one.dims)[1:] == [64]]
+    assert max(stored) == len(X)
+    assert 90 <= min(stored) <= 110
+    _, _, known = run(tmp_path / "h.onnx", embeddings=queries)
+    np.testing.assert_allclose(known, model.known(queries), atol=2 / len(y))
+
+
 def test_p_values_of_a_graph_count_held_out_rows_with_an_equal_score():
     S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
     estimates = Estimates(None, 0.0, 1.0, **fit_conformal(S, None, np.ones(3)))
