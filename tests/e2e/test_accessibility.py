@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from imprint.cli import main
 from imprint.embeddings import write_pack
@@ -95,12 +96,21 @@ def test_pages_that_are_files(page, axe, files, name):
         assert violations(page, axe, *look) == [], (name, look)
 
 
-def test_every_tab_of_the_page_of_serve(page, axe, files, serving):  # noqa: F811
+def test_every_tab_of_the_page_of_serve(page, axe, files, serving, tmp_path):  # noqa: F811
     with serving(files / "data", "--backbone", "raw") as server:
         page.driver.get(server.address)
         page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
         page.type("#try-file", str(files / "data" / "one" / "1.png"))
         page.find("#winner")
+        page.click("#show-where")
+        page.click("#tab-label")
+        (tmp_path / "unlabelled").mkdir()
+        for i in range(3):
+            pixels = np.random.default_rng(i).integers(0, 255, (12, 12), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "unlabelled" / f"{i}.png")
+        page.type("#pool-files", str(tmp_path / "unlabelled"))
+        page.find("#label-stage canvas")
+        page.wait(lambda: page.all(".slot.choice"), "the classes")
         for look in LOOKS:
             for tab in (
                 TABS[1:] if look[0] > 1000 else TABS

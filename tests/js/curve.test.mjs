@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { accuracyAt, gain, points } from "../../src/imprint/serve/static/curve.js";
+import { accuracyAt, gain, lowest, scales, ticks } from "../../src/imprint/serve/static/curve.js";
 
 const curve = [{ labels: 10, accuracy: 0.5 }, { labels: 20, accuracy: 0.7 }, { labels: 40, accuracy: 0.702 }];
 
@@ -16,6 +16,14 @@ test("a small gain is stated and marked", () => {
   assert.deepEqual(gain([]), { text: "", flat: false });
 });
 
-test("points span the image", () => {
-  assert.equal(points(curve, 40, 10), "10.0,5.0 20.0,3.0 40.0,3.0");
+test("the axes have round numbers and hold the whole curve", () => {
+  assert.deepEqual(ticks(40), [0, 10, 20, 30, 40]);
+  assert.deepEqual(ticks(3), [0, 1, 2, 3]);
+  assert.deepEqual(ticks(130), [0, 50, 100, 150]);
+  assert.equal(lowest(curve), 0.5 - 0.1);
+  const { x, y, labels, accuracies } = scales(curve);
+  assert.ok(labels.at(-1) >= 40);
+  assert.ok(x(10) < x(40) && x(40) <= x(labels.at(-1)));
+  assert.ok(y(0.7) < y(0.5), "a higher accuracy is higher");
+  assert.equal(accuracies.at(-1), 1);
 });

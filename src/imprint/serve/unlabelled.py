@@ -27,6 +27,7 @@ GROWTH = 1.2  # distances are computed again when the pool has grown by this fac
 # p-value below which an input has a preview, to be shown if there is an alarm
 SUSPICIOUS_P_VALUE = 0.05
 MAX_SHOWN = 24
+MAX_OFFERED = 5  # classes of one input, on the keys 1 to 5 of the page
 MAX_OBSERVED = 100_000  # inputs that are remembered, to recognise them
 LOG = logging.getLogger("imprint.serve")
 
@@ -85,7 +86,7 @@ class LabellingPool:
         return [digest for digest in list(self.rows) if digest not in done]
 
     def suggest(self, n: int, session: str | None = None) -> list[dict[str, Any]]:
-        """The inputs to label next, each with the reason and its two most probable
+        """The inputs to label next, each with the reason and its most probable
         classes; with `session`, only inputs that it added.
         """
         left = set(self.left())
@@ -109,7 +110,7 @@ class LabellingPool:
                 np.array([digest not in left for digest in self._digests]),
             )
             chosen = self._prepared.suggest(n, self.project.model().head, excluded)
-        best = self.most_probable([digests[i] for i in chosen], 2)
+        best = self.most_probable([digests[i] for i in chosen], MAX_OFFERED)
         return [
             {"digest": k, "reason": reason, "top": top}
             for (k, top), reason in zip(best.items(), chosen.reasons)

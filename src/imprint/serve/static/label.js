@@ -1,18 +1,27 @@
-/** Label: a folder of unlabelled inputs, the most useful first; classes are buttons and the keys 1 to 9. */
+/**
+ * Label: a folder of unlabelled inputs, the most useful first. The most probable classes are on the keys 1 to 5; letters filter all
+ * classes, Enter chooses the marked one. Nothing moves from one input to the next.
+ */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { count, percent } from "./words.js";
 import { chosen, isReadable } from "./files.js";
-import { gain, points } from "./curve.js";
+import { matching, offered, SLOTS } from "./choices.js";
+import { gain, learningCurve } from "./curve.js";
 import * as server from "./server.js";
-import { noun, refresh, store, total, undoChange } from "./store.js";
+import { noun, refresh, store, undoChange } from "./store.js";
 import { Uploads } from "./uploads.js";
 
 const AHEAD = 30; // number of inputs that are requested at once
+const DECODED = 4; // images that are decoded before they are shown
 const EVERY = 5; // number of answers after which the order is requested again
 const files = new Map(); // digest -> File
 const answered = []; // {entry, label, saved, settled}, the newest last; `saved` is a promise of the server's reply
 const curve = []; // {labels, accuracy}
+const byModel = new Set(); // digests that the model labelled, in bulk: they are not decisions
+const bitmaps = new Map(); // digest -> promise of a decoded image
+const recent = []; // classes, the last used first
+let marked = 0; // the choice that Enter takes while a text is typed
 let queue = [];
 let asking = null;
 let askAgain = false;
@@ -81,16 +90,34 @@ async function fetchQueue() {
 /** Draw the panel once, then what has changed. */
 export function showLabel() {
   const panel = at("label");
-  if (!panel.firstChild) panel.append(h("h2", { class: "unseen" }, "Label next"), toolbar(), h("div", { id: "label-item", class: "panel" }), h("div", { id: "label-curve", class: "panel" }), rest());
+  if (!panel.firstChild) panel.append(h("h2", { class: "unseen" }, "Label next"), toolbar(), workplace(), h("div", { id: "label-curve", class: "panel" }), rest());
   draw();
 }
+
+/** The parts that stay where they are: the stage, five places for classes, the field, Skip and Undo, the progress. */
+function workplace() {
+  const field = h("input", { type: "text", id: "label-new", role: "combobox", "aria-expanded": "false", "aria-controls": "label-classes", "aria-autocomplete": "list", placeholder: "Type a class", "aria-label": "Class: type to filter, or a new one", maxlength: 100, autocomplete: "off", oninput: () => { marked = 0; drawChoices(); } });
+  return h("div", { id: "label-item", class: "panel" },
+    h("div", { id: "label-stage" }),
+    h("p", { id: "label-reason", class: "muted" }),
+    h("div", { id: "label-classes", role: "group", "aria-label": "Classes" }),
+    h("form", { class: "label-bar", onsubmit: (event) => { event.preventDefault(); take(marked); } }, field,
+      h("button", { type: "submit" }, "Choose ", h("kbd", {}, "Enter")),
+      h("button", { type: "button", id: "label-skip", onclick: skip }, "Skip ", h("kbd", {}, "→")),
+      h("button", { type: "button", id: "label-undo", onclick: undo }, "Undo ", h("kbd", {}, "⌫"))),
+    h("div", { class: "label-bar" }, h("progress", { id: "label-progress", max: 1, value: 0, "aria-label": "Labelled or skipped" }), h("span", { id: "label-count" }), h("span", { id: "label-last", class: "muted", "aria-live": "polite" })));
+}
+
+/** How many labels were decided one by one. */
+const decisions = () => store.classes.reduce((sum, one) => sum + one.items.filter((item) => !byModel.has(item.digest)).length, 0);
 
 /** Add the expected accuracy to the curve after each evaluation. */
 export function evaluatedLabels() {
   const accuracy = store.evaluation?.ready ? store.evaluation.accuracy : null;
   if (accuracy === null) return;
-  if (curve.at(-1)?.labels === total()) curve.pop();
-  curve.push({ labels: total(), accuracy });
+  const labels = decisions();
+  if (curve.at(-1)?.labels === labels) curve.pop();
+  curve.push({ labels, accuracy });
   drawCurve();
 }
 
@@ -103,42 +130,117 @@ function toolbar() {
 }
 
 function draw() {
-  const panel = at("label-item");
-  if (!panel) return;
+  if (!at("label-stage")) return;
   const entry = queue[0];
   const mark = JSON.stringify([entry, before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
-  if (mark === drawn) { drawChoices(); return; } // keeps the text that is being typed
-  drawn = mark;
-  if (!entry) {
-    panel.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first. Labels are saved; the unlabelled ${noun()}s are not, so drop the folder again after you reload the page or restart the server.`));
-    return;
+  if (mark !== drawn) {
+    drawn = mark;
+    drawStage(entry);
+    at("label-reason").textContent = entry ? `${entry.reason}${before && entry.top.length ? ` · ${entry.top[0].label} ${percent(entry.top[0].probability)}` : ""}` : "";
+    at("label-last").textContent = last();
   }
-  const file = files.get(entry.digest);
-  const shown = store.typed ? h("blockquote", { class: "big" }) : h("canvas", { class: "large", "aria-label": file.name });
-  if (store.typed) file.text().then((text) => { shown.textContent = text; });
-  else paint(shown, file, 900);
-  const name = h("input", { type: "text", id: "label-new", placeholder: "New class", "aria-label": "New class", maxlength: 100, autocomplete: "off" });
-  panel.replaceChildren(
-    shown,
-    h("p", { class: "muted" }, entry.reason, before && entry.top.length ? ` · ${entry.top[0].label} ${percent(entry.top[0].probability)}` : ""),
-    h("div", { class: "row", id: "label-classes" },
-      h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); if (name.value.trim()) answer(name.value.trim()); } }, name, h("button", { type: "submit" }, "Add"))),
-    h("div", { class: "row" },
-      h("button", { type: "button", id: "label-skip", onclick: skip }, h("kbd", {}, "S"), "Skip"),
-      h("button", { type: "button", id: "label-undo", disabled: !answered.length, onclick: undo }, h("kbd", {}, "U"), "Undo"),
-      h("span", { id: "label-last", class: "muted", "aria-live": "polite" }, last())));
+  at("label-skip").disabled = !entry;
+  at("label-undo").disabled = !answered.length;
+  drawProgress();
   drawChoices();
 }
 
-/** Draw a button for each class, in front of the field for a new class. */
-function drawChoices() {
-  const row = at("label-classes");
+function drawStage(entry) {
+  const stage = at("label-stage");
+  if (!entry) {
+    stage.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first. Labels are saved; the unlabelled ${noun()}s are not, so drop the folder again after you reload the page or restart the server.`));
+    return;
+  }
+  const file = files.get(entry.digest);
+  if (store.typed) {
+    const text = h("blockquote", { class: "big" });
+    file.text().then((words) => { text.textContent = words; });
+    stage.replaceChildren(text);
+  } else {
+    show(stage, entry, file);
+  }
+  queue.slice(1, 1 + DECODED).forEach(decoded);
+}
+
+/** Show an image when it is decoded; the one before it stays until then. */
+async function show(stage, entry, file) {
+  const bitmap = await decoded(entry);
+  if (queue[0] !== entry) return;
+  const canvas = h("canvas", { class: "large", "aria-label": file.name, role: "img" });
+  if (!bitmap) {
+    const sound = file.type.startsWith("audio/") || /\.wav$/i.test(file.name);
+    stage.replaceChildren(sound ? h("audio", { src: URL.createObjectURL(file), controls: true, "aria-label": file.name }) : h("p", {}, file.name)); // or an image that only the server can read
+    return;
+  }
+  [canvas.width, canvas.height] = [bitmap.width, bitmap.height];
+  canvas.getContext("2d").drawImage(bitmap, 0, 0);
+  stage.replaceChildren(canvas);
+}
+
+/** The image of an entry, decoded and not larger than the stage; null if the browser cannot. */
+function decoded({ digest }) {
+  if (store.typed || !files.has(digest)) return Promise.resolve(null);
+  if (!bitmaps.has(digest)) {
+    bitmaps.set(digest, smaller(files.get(digest)));
+    for (const old of [...bitmaps.keys()].slice(0, -3 * DECODED)) {
+      bitmaps.get(old).then((bitmap) => bitmap?.close());
+      bitmaps.delete(old);
+    }
+  }
+  return bitmaps.get(digest);
+}
+
+const STAGE = 900; // pixels of the longer side
+
+async function smaller(file) {
+  const whole = await createImageBitmap(file).catch(() => null);
+  const scale = whole ? STAGE / Math.max(whole.width, whole.height) : 1;
+  if (scale >= 1) return whole;
+  const small = await createImageBitmap(whole, { resizeWidth: Math.round(whole.width * scale) || 1, resizeHeight: Math.round(whole.height * scale) || 1, resizeQuality: "medium" });
+  whole.close();
+  return small;
+}
+
+function drawProgress() {
+  const done = answered.filter((one) => one.label !== null).length;
+  const skipped = answered.length - done;
+  const share = files.size ? Math.min(1, answered.length / files.size) : 0;
+  at("label-progress").value = share;
+  at("label-count").textContent = files.size ? `${done.toLocaleString("en")} labelled${skipped ? `, ${skipped.toLocaleString("en")} skipped` : ""} of ${count(files.size, noun())}` : "";
+}
+
+/** What the keys 1 to 5, or Enter while a text is typed, stand for now. */
+function choices() {
   const labels = store.classes.map((one) => one.label);
-  const drawnLabels = JSON.stringify(labels);
-  if (!row || row.dataset.labels === drawnLabels) return;
-  row.dataset.labels = drawnLabels;
-  row.querySelectorAll(".choice").forEach((button) => button.remove());
-  row.prepend(...labels.map((label, i) => h("button", { type: "button", class: "choice", style: { "--hue": hue(i) }, onclick: () => answer(label) }, i < 9 ? h("kbd", {}, String(i + 1)) : null, label)));
+  const top = (queue[0]?.top ?? []).map((one) => one.label);
+  const typed = at("label-new").value;
+  if (typed.trim()) return matching(labels, top, recent, typed);
+  return offered(labels, top, recent).map((label) => ({ label, fresh: false }));
+}
+
+/** Draw the five places; those without a class stay empty. */
+function drawChoices() {
+  const list = choices();
+  const typing = at("label-new").value.trim() !== "";
+  const position = new Map(store.classes.map((one, i) => [one.label, i]));
+  const mark = JSON.stringify([list, typing, marked, Boolean(queue[0]), list.map((one) => position.get(one.label))]);
+  const row = at("label-classes");
+  if (row.dataset.drawn === mark) return;
+  row.dataset.drawn = mark;
+  at("label-new").setAttribute("aria-expanded", String(typing));
+  const slot = ({ label, fresh }, i) => h("button", {
+    type: "button", class: `choice slot${typing && i === marked ? " marked" : ""}`, title: fresh ? `New class: ${label}` : label, disabled: !queue[0], style: { "--hue": hue(position.get(label) ?? store.classes.length) }, onclick: () => take(i),
+  }, h("kbd", {}, typing ? (i === marked ? "Enter" : "") : String(i + 1)), h("span", {}, fresh ? `New: ${label}` : label));
+  row.replaceChildren(...list.map(slot), ...Array.from({ length: SLOTS - list.length }, () => h("span", { class: "slot free" })));
+}
+
+/** Answer with one of the choices, and empty the field. */
+function take(i) {
+  const one = choices()[i];
+  if (!one || !queue[0]) return;
+  at("label-new").value = "";
+  marked = 0;
+  answer(one.label);
 }
 
 function last() {
@@ -185,6 +287,8 @@ function send(label, request) {
 }
 
 function answer(label) {
+  if (recent.includes(label)) recent.splice(recent.indexOf(label), 1);
+  recent.unshift(label);
   send(label, async ({ digest }) => {
     const file = files.get(digest);
     const reply = await server.add(file, label, file.name);
@@ -221,29 +325,37 @@ async function takenBack({ entry, label }, { new: added, revision }) {
   return undoChange(revision);
 }
 
-/** Keys of the tab: 1 to 9 for the classes, S to skip, U to undo. */
+/** Keys of the tab: 1 to 5 for the classes, letters to filter, Enter, the arrow to the right to skip, Backspace to undo. */
 export function labelKey(event) {
-  if (at("label").hidden || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
-  const one = store.classes[Number(event.key) - 1];
-  if (/^[1-9]$/.test(event.key) && one) answer(one.label);
-  else if (event.key.toLowerCase() === "s") skip();
-  else if (event.key.toLowerCase() === "u") undo();
+  const field = at("label-new");
+  if (at("label").hidden || !field || event.ctrlKey || event.metaKey || event.altKey) return;
+  const inField = event.target === field;
+  if (!inField && event.target.closest("input, textarea, select, dialog, audio")) return;
+  if (field.value.trim()) typingKey(event);
+  else if (new RegExp(`^[1-${SLOTS}]$`).test(event.key)) { event.preventDefault(); take(Number(event.key) - 1); }
+  else if (event.key === "ArrowRight" && (inField || !event.target.closest("[role=tab]"))) { event.preventDefault(); skip(); }
+  else if (event.key === "Backspace") { event.preventDefault(); if (!event.repeat) undo(); } // held down, it empties the field and no more
+  else if (!inField && /^\p{L}$/u.test(event.key)) field.focus(); // the letter is typed there
+}
+
+/** Keys while a text is typed: the arrows mark another choice, Escape empties the field. */
+function typingKey(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) marked = Math.min(Math.max(marked + step, 0), choices().length - 1);
+  else if (event.key === "Escape") at("label-new").value = "";
   else return;
   event.preventDefault();
+  drawChoices();
 }
 
 function drawCurve() {
   const panel = at("label-curve");
   if (!panel || curve.length < 2) return;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 300 90");
-  svg.setAttribute("role", "img");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
-  line.setAttribute("points", points(curve, 300, 90));
-  svg.append(line);
   const { text, flat } = gain(curve);
-  svg.setAttribute("aria-label", `Expected accuracy ${percent(curve.at(-1).accuracy)} with ${count(total(), "label")}`);
-  panel.replaceChildren(h("h3", {}, `Expected accuracy ${percent(curve.at(-1).accuracy)}`), svg, h("p", { class: flat ? "flat" : "muted", id: "label-gain" }, text));
+  const now = curve.at(-1);
+  panel.replaceChildren(h("h3", {}, `Expected accuracy ${percent(now.accuracy)}`),
+    learningCurve(curve, `Expected accuracy ${percent(now.accuracy)} with ${count(now.labels, "label")}`),
+    h("p", { class: flat ? "flat" : "muted", id: "label-gain" }, text));
 }
 
 function rest() {
@@ -276,6 +388,7 @@ async function review(probability) {
 
 async function addAll(entries) {
   const group = crypto.randomUUID();
+  entries.forEach(({ digest }) => byModel.add(digest));
   at("rest-grid").replaceChildren(h("p", {}, `Labelling ${count(entries.length, noun())}…`));
   const sender = new Uploads(server.add, () => {});
   const [{ revision }] = await Promise.all(entries.map(({ digest, label }) => sender.push([files.get(digest)], label, group)));
