@@ -238,7 +238,9 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
         "sound claims": claims([ours, heard, joint_heard], heard.name),
         "sound generators": markdown(table(heard, "generators_20")),
     }
-    for path in (HERE / "beyond.md", *sorted((HERE / "beyond").glob("*.md"))):
+    # layers.py writes its page
+    others = [p for p in (HERE / "beyond").glob("*.md") if p.stem != "layers"]
+    for path in (HERE / "beyond.md", *sorted(others)):
         page = path.read_text(encoding="utf-8")
         for name in re.findall(r"<!-- end of (.+) -->", page):
             start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
