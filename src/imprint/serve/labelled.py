@@ -7,13 +7,14 @@ refused in one sentence.
 
 import unicodedata
 from bisect import insort
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Reversible, Sequence
+from dataclasses import dataclass, field, replace
 from posixpath import splitext
 from typing import Any, NamedTuple
 
 from imprint.core.errors import ParameterError, unknown
 from imprint.core.tree import SEPARATOR, LabelTree
+from imprint.serve.persistent import PersistentList, PersistentMap
 
 Entry = dict[str, Any]
 """A change as JSON: `do` is its kind (see `LabelledSet`), `undo` or `redo`; the other
@@ -125,9 +126,13 @@ class LabelledSet:
 
     classes: dict[str, tuple[Origin, ...]] = field(default_factory=dict)
     """Every class and the classes of imported models that are part of it."""
-    items: dict[int, LabelledItem] = field(default_factory=dict)
+    items: PersistentMap[int, LabelledItem] = field(default_factory=PersistentMap)
     # the digests of the imported model files; the model has the settings of the first
     models: tuple[str, ...] = ()
+    # the numbers of the items of a content, by its digest
+    _numbers: PersistentMap[str, tuple[int, ...]] = field(
+        default_factory=PersistentMap, repr=False, compare=False
+    )
 
     def origins(self) -> list[Origin]:
         """The classes of imported models that are part of the classes here."""
@@ -144,10 +149,36 @@ class LabelledSet:
         """The set after some changes. One that cannot be applied is refused in one
         sentence.
         """
-        copy = LabelledSet(dict(self.classes), dict(self.items), self.models)
+        copy = replace(self, classes=dict(self.classes))
         for change in changes:
             copy._apply(change.entry, change.item_id)
         return copy
+
+    def having(self, digest: str) -> list[LabelledItem]:
+        """The items of a content."""
+        return [self.items[number] for number in self._numbers.get(digest, ())]
+
+    def is_same(self, other: "LabelledSet") -> bool:
+        """Whether one set came from the other without a change."""
+        same_items = self.items is other.items or not (self.items or other.items)
+        same_classes = self.classes == other.classes
+        return same_items and same_classes and self.models == other.models
+
+    def _put(self, item: LabelledItem) -> None:
+        """Add an item, or replace the one with its number."""
+        numbers = self._numbers.get(item.digest, ())
+        if item.id not in numbers:
+            self._numbers = self._numbers.having(item.digest, (*numbers, item.id))
+        self.items = self.items.having(item.id, item)
+
+    def _remove(self, item: LabelledItem) -> None:
+        rest = tuple(n for n in self._numbers[item.digest] if n != item.id)
+        self._numbers = self._numbers.having(item.digest, rest)
+        self.items = self.items.without(item.id)
+
+    def _remove_all(self) -> None:
+        self.items = PersistentMap()
+        self._numbers = PersistentMap()
 
     def _apply(self, entry: Entry, id: int) -> None:
         """Apply a change, whose new item gets the number `id`."""
@@ -155,7 +186,7 @@ class LabelledSet:
             case {"do": "add"}:
                 item = LabelledItem.of_entry(id, entry)
                 self._require_class(item.label)
-                self.items[id] = item
+                self._put(item)
             case {"do": "create", "label": label}:
                 if clean_label(label) in self.classes:
                     raise ParameterError(
@@ -167,13 +198,11 @@ class LabelledSet:
                 self._move(self._named(ids), clean_label(label))
             case {"do": "hold", "ids": ids}:
                 held_out = entry.get("held_out") is not False
-                self.items |= {
-                    item.id: item._replace(held_out=held_out)
-                    for item in self._named(ids)
-                }
+                for item in self._named(ids):
+                    self._put(item._replace(held_out=held_out))
             case {"do": "delete", "ids": ids}:
                 for item in self._named(ids):
-                    del self.items[item.id]
+                    self._remove(item)
             case {"do": "rename", "label": label, "to": to}:
                 label, to = self._existing(label), clean_label(to)
                 if to in self.classes and to != label:
@@ -200,17 +229,19 @@ class LabelledSet:
                 del self.classes[label]
             case {"do": "drop", "label": label}:
                 for leaf in LabelTree.of(self.classes).named(label):
-                    self.items = {
-                        i: item for i, item in self.items.items() if item.label != leaf
-                    }
+                    for item in self._of(leaf):
+                        self._remove(item)
                     del self.classes[leaf]
             case {"do": "clear"}:
-                self.classes, self.items, self.models = {}, {}, ()
+                self.classes = {}
+                self.models = ()
+                self._remove_all()
             case {"do": "import", "labels": labels, "model": model}:
                 self._import(str(model), labels)
             # earlier versions replaced the classes by those of a model file
             case {"do": "open", "labels": labels, "model": model}:
-                self.classes, self.items = {}, {}
+                self.classes = {}
+                self._remove_all()
                 self._import(str(model), labels)
             case _:
                 raise ParameterError(
@@ -235,15 +266,13 @@ class LabelledSet:
 
     def _move(self, items: Iterable[LabelledItem], label: str) -> None:
         """Move items to a class; those whose content it already has are deleted."""
-        digests = {item.digest for item in self._of(label)}
         for item in items:
             if item.label == label:
                 continue
-            if item.digest in digests:
-                del self.items[item.id]
+            if any(other.label == label for other in self.having(item.digest)):
+                self._remove(item)
             else:
-                self.items[item.id] = item._replace(label=label)
-            digests.add(item.digest)
+                self._put(item._replace(label=label))
 
     def _require_class(self, label: str) -> None:
         """Create a class that does not exist yet."""
@@ -288,7 +317,7 @@ class History(NamedTuple):
     """
 
     labelled: LabelledSet = LabelledSet()
-    done: tuple[RecordedChange, ...] = ()
+    done: PersistentList[RecordedChange] = PersistentList()
     undone: tuple[RecordedChange, ...] = ()  # the last one is redone first
     revision: int = 0  # the number of entries that have been applied
     next_id: int = 1
@@ -301,10 +330,11 @@ class History(NamedTuple):
             return self.replayed([entry])
         change = RecordedChange(entry, self.next_id, self.revision + 1)
         labelled = self.labelled.after([change])
-        if labelled == self.labelled:
+        if labelled.is_same(self.labelled):
             return self
         next_id = self.next_id + (entry.get("do") == "add")
-        return History(labelled, (*self.done, change), (), change.revision, next_id)
+        done = self.done.appended(change)
+        return History(labelled, done, (), change.revision, next_id)
 
     def replayed(self, entries: Sequence[Entry]) -> "History":
         """The history after stored entries. Changes that were undone are not applied.
@@ -329,7 +359,8 @@ class History(NamedTuple):
                 next_id += kind == "add"
         labelled = _set_after(done)
         revision = self.revision + len(entries)
-        return History(labelled, tuple(done), tuple(undone), revision, next_id)
+        done_changes = PersistentList.of(done)
+        return History(labelled, done_changes, tuple(undone), revision, next_id)
 
 
 def _set_after(changes: Iterable[RecordedChange]) -> LabelledSet:
@@ -387,14 +418,14 @@ def _take_last(changes: list[RecordedChange]) -> list[RecordedChange]:
     return taken[::-1]
 
 
-def last_together(changes: Sequence[RecordedChange]) -> list[RecordedChange]:
+def last_together(changes: Reversible[RecordedChange]) -> list[RecordedChange]:
     """The last change, and those right before it in its group, in the order of
     `changes`; none if there are no changes.
     """
-    together = list(changes[-1:])
-    group = together[0].entry.get("group") if together else None
-    for change in reversed(changes[:-1]):
-        if not group or change.entry.get("group") != group:
+    together: list[RecordedChange] = []
+    for change in reversed(changes):
+        group = change.entry.get("group")
+        if together and (not group or together[0].entry.get("group") != group):
             break
         together.append(change)
     return together[::-1]

@@ -455,11 +455,8 @@ class Project:
 
 def _with_item(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
     """The history with one more item, unless its class has this content already."""
-    same = {
-        item.label: item
-        for item in history.labelled.items.values()
-        if item.digest == entry["digest"]
-    }
+    items = history.labelled.having(entry["digest"])
+    same = {item.label: item for item in items}
     known, others = same.pop(entry["label"], None), tuple(same.values())
     if known is not None:
         return history, CommitOutcome(

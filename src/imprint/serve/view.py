@@ -5,7 +5,7 @@ and previews of inputs.
 import io
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Reversible
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def state(project: Project) -> dict[str, Any]:
 
 
 def described(
-    changes: Sequence[RecordedChange], modality: Modality
+    changes: Reversible[RecordedChange], modality: Modality
 ) -> dict[str, Any] | None:
     """The last change of `changes`, for the buttons *Undo* and *Redo*: its name, and
     what it did. Null if there is no change.
@@ -103,7 +103,7 @@ def described(
         "open": "model imported",
         "import": f"{entry.get('name')} imported",
     }
-    return {"change": changes[-1].revision, "text": sentences[entry["do"]]}
+    return {"change": together[-1].revision, "text": sentences[entry["do"]]}
 
 
 def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any]:
