@@ -64,6 +64,8 @@ def files(tmp_path_factory):
             main(["check", data, "-b", "raw", "--page", str(folder / "check.html")])
             == 0
         )
+        suggested = str(folder / "suggest.html")
+        assert main(["suggest", model, f"{data}/one", "--page", suggested]) == 0
         patch.chdir(folder)
         assert (
             main(["study", "run", "study.yaml", "--out", "results", "--workers", "1"])
@@ -89,7 +91,9 @@ def violations(page, axe, width, scheme):
     return page.driver.execute_async_script(RUN)
 
 
-@pytest.mark.parametrize("name", ["evaluate.html", "check.html", "report.html"])
+@pytest.mark.parametrize(
+    "name", ["evaluate.html", "check.html", "suggest.html", "report.html"]
+)
 def test_pages_that_are_files(page, axe, files, name):
     page.driver.get((files / name).as_uri())
     for look in LOOKS:

@@ -121,8 +121,10 @@ def command(
         rows = [(captions[i], reason) for i, reason in zip(numbers, reasons)]
         terminal.table(["name", "reason"], rows, names=not pool.kind.typed)
     if page is not None:
+        title = f"Label next: {Path(path).absolute().name}"
+        names = models.captions(pool, [path])
         models.write_page(
-            page, suggestion_page(f"Label next: {path}", pool, suggestions)
+            page, suggestion_page(title, pool, suggestions, embedded, model, names)
         )
     if copy_into is not None:
         copied = copy_files(copy_into, ((pool.names[i], ()) for i in numbers))

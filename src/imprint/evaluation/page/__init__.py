@@ -42,6 +42,7 @@ MAX_COPIES = 6  # of one group
 MAX_OUTLIERS = 60
 MAX_POINTS = 2000  # on one map, taken evenly from all rows
 MAX_NAME = 60  # characters of the name of a class
+MAX_GUESSES = 3  # most probable classes of a suggested input
 MAX_PROXIES = 20  # among which the closest training input is searched
 # maximum relative distance between an embedding computed again and the one in the model
 # file
@@ -258,12 +259,21 @@ def suggestion_page(
     title: str,
     pool: Split,
     suggestions: Suggestions,
+    rows: Embedded | None = None,
+    model: Imprinter | None = None,
+    captions: Sequence[str] | None = None,
 ) -> str:
-    """The HTML of suggested inputs, the most useful first."""
+    """The HTML of suggested inputs, the most useful first.
+
+    With the embedded `rows` of the pool, it has a map of them; with a fitted model, the
+    most probable classes of each input.
+    """
+    captions = pool.names if captions is None else captions
+    chosen = suggestions.tolist()
     items: Items = {}
-    for i, reason in zip(suggestions.tolist(), suggestions.reasons):
+    for i, reason in zip(chosen, suggestions.reasons):
         items[i] = {
-            "name": shortened(pool.names[i]),
+            "name": shortened(captions[i]),
             "reason": printable(reason, 120),
         }
     contents = with_contents(items, pool.inputs.__getitem__, pool.kind)
@@ -271,9 +281,45 @@ def suggestion_page(
     for item in suggestions.unreadable:
         reason = printable(item.reason)
         unreadable.append({"path": shortened(item.name), "reason": reason})
-    data = {"items": list(contents.values()), "unreadable": unreadable}
-    lead = f"{len(items):,} of {len(pool):,} inputs, the most useful first"
+    data = {
+        "items": list(contents.values()),
+        "pool": len(pool),
+        "unreadable": unreadable,
+        "classes": [],
+    }
+    if rows is not None and len(rows.X):
+        data |= _pool_facts(rows, chosen, model, contents)
+    lead = f"{len(items):,} of {pool.kind.count(len(pool))}, the most useful first"
     return document(title, lead, "suggest", data)
+
+
+def _pool_facts(
+    rows: Embedded,
+    chosen: Sequence[int],
+    model: Imprinter | None,
+    items: Items,
+) -> Item:
+    """The map of a pool, in the colours of the predicted classes; the most probable
+    classes of the chosen inputs are added to their items.
+    """
+    groups = np.zeros(len(rows.X), dtype=np.intp)
+    classes = ["input"]
+    row_of = {number: row for row, number in enumerate(rows.readable.tolist())}
+    if model is not None and model.fitted:
+        head = model.state.head
+        labels, probabilities = head.class_probabilities(rows.X)
+        groups = probabilities.argmax(axis=1)
+        classes = [printable(label, MAX_NAME) for label in labels]
+        for number in chosen:
+            shares = probabilities[row_of[number]]
+            order = np.argsort(-shares, kind="stable")[:MAX_GUESSES].tolist()
+            # Four digits are finer than a page shows.
+            top = [[classes[c], round(float(shares[c]), 4)] for c in order]
+            items[number]["top"] = top
+    marked = np.zeros(len(rows.X), dtype=bool)
+    marked[[row_of[number] for number in chosen]] = True
+    plane = project(rows.X, groups)
+    return {"classes": classes, "map": _map_points(plane, rows.X, groups, marked)}
 
 
 def _page_items(rows: LabelledRows, facts: Mapping[int, Item]) -> Item:

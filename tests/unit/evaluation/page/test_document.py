@@ -85,3 +85,12 @@ def test_a_module_comes_after_the_modules_that_it_imports(script):
             r'from "\./(\w+)\.js"', (WEB / f"{name}.js").read_text("utf-8")
         ):
             assert starts[imported] < start
+
+
+@pytest.mark.parametrize("script", ["evaluate", "check", "suggest", "tags"])
+def test_the_modules_of_a_page_share_no_names(script):
+    declared = re.findall(
+        r"^(?:async )?(?:const|let|function) (\w+)", bundle(script), re.MULTILINE
+    )
+    assert declared
+    assert sorted(declared) == sorted(set(declared))

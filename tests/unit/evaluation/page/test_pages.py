@@ -172,3 +172,25 @@ def test_the_page_of_tags_counts_labels_and_not_their_sets():
     assert "30 rows of 1 class<" in inspection_page(
         "", inspect_rows(one.X, one.y, one.paths), one
     )
+
+
+def test_suggestions_have_classes_a_map_and_names_relative_to_the_pool():
+    given = rows(40, "a")
+    model = Imprinter().fit(given.X[:20], given.y[:20])
+    embedded = model.look(given.X)._replace(names=given.paths)
+    pool = Split(
+        [given.inputs(i) for i in range(40)], NO_LABELS, given.paths, (), "image"
+    )
+    chosen = suggest(given.X, 5, head=model.state.head)
+    names = [f"{i}.png" for i in range(40)]
+    data = data_of(suggestion_page("t", pool, chosen, embedded, model, names))
+    assert [item["name"] for item in data["items"]] == [names[i] for i in chosen]
+    top = model.top(given.X[[int(chosen[0])]], 2)[0]
+    first = data["items"][0]["top"]
+    assert first[0][0] == printable(top[0].label, 60)
+    assert first[0][1] == pytest.approx(top[0].probability, abs=1e-4)
+    assert (len(data["map"]["points"]), data["map"]["marked"]) == (40, 5)
+    assert data["pool"] == 40
+    plain = data_of(suggestion_page("t", pool, chosen, embedded))
+    assert "top" not in plain["items"][0]
+    assert {point[2] for point in plain["map"]["points"]} == {0}

@@ -12,7 +12,7 @@ function image(item, caption) {
 }
 
 // The words of a text, each on a ground of its colour while places are shown.
-function words(item) {
+function shadedWords(item) {
   const FOR = "230 97 1", AGAINST = "94 60 190";
   const mark = ([word, strength]) => element("mark", { style: `--ground: rgb(${strength > 0 ? FOR : AGAINST} / ${(0.75 * Math.abs(strength)).toFixed(2)})` }, word);
   return item.words.flatMap((one) => [mark(one), " "]);
@@ -38,7 +38,7 @@ function body(item) {
   }
   if (item.text === undefined) return null;
   const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `closest training text: ${other.text}`) : null;
-  return element("div", {}, element("blockquote", {}, item.words ? words(item) : item.text), reason);
+  return element("div", {}, element("blockquote", {}, item.words ? shadedWords(item) : item.text), reason);
 }
 
 function reason(item) {
