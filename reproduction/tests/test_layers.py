@@ -168,12 +168,17 @@ def test_tables_and_claims_are_written_and_read_again(finished, tmp_path):
     assert BEYOND.is_run(out)
     assert not BEYOND.is_run(tmp_path)
     report = BEYOND.report([out], tmp_path / "page")
-    assert [file.name for file in report.files] == ["layers.md"]
-    text = report.files[0].read_text("utf-8")
+    assert [file.name for file in report.files] == ["layers.html", "layers.md"]
+    page = report.files[0].read_text("utf-8")
+    assert page.count("<table") == len(TABLES) + 1
+    text = report.files[1].read_text("utf-8")
     assert "| Qi et al. |" in text
     assert "net, tokens" not in text
     assert len(report.claims) == len(CHECKS)
-    assert list(tables(read_run(out))) == list(TABLES)
+    found = tables(read_run(out))
+    assert list(found) == list(TABLES)
+    # a terminal needs a column of texts
+    assert not any(table.right_aligned(0) for table in found.values())
     shown = study.results(out)
     assert len(shown) == len(TABLES) + 2
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
+from html import escape
 from operator import add
 from pathlib import Path
 
 from imprint.core.errors import ParameterError
 from imprint.extend import make_folder, unknown, write_outputs
-from imprint.report import TextTable
+from imprint.report import TextTable, html
 from imprint.study import (
     CollectionReport,
     NamedStudy,
@@ -33,7 +34,7 @@ from imprint_reproduction.sections import Claims, Run, Section, Verdict
 PREFIX = "beyond/"
 RECORD = "beyond.json"
 TITLE = "Several layers and places of a network in one embedding"
-PAGE = "layers.md"
+PAGE = "layers"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,28 @@ def tally(claims: Claims) -> str:
     )
 
 
+def as_markdown(parts: Sequence[str | TextTable]) -> str:
+    """Paragraphs and tables as a page of Markdown."""
+    lines = [f"# {TITLE}", ""]
+    for part in parts:
+        if isinstance(part, str):
+            lines += [part, ""]
+        else:
+            lines += part.markdown()
+    return "\n".join(lines)
+
+
+def as_html(parts: Sequence[str | TextTable]) -> str:
+    """Paragraphs and tables as one HTML page."""
+    contents = []
+    for part in parts:
+        if isinstance(part, str):
+            contents.append(f"<p>{escape(part)}</p>")
+        else:
+            contents.append(part.html())
+    return html.document(TITLE, *contents)
+
+
 class BeyondStudies(StudyCollection):
     """Studies that go beyond the paper."""
 
@@ -164,13 +187,8 @@ class BeyondStudies(StudyCollection):
             raise ParameterError("study report: beyond/layers is reported by itself.")
         results = read_run(folders[0])
         parts = parts_of(results)
-        lines = [f"# {TITLE}", ""]
-        for part in parts:
-            if isinstance(part, str):
-                lines += [part, ""]
-            else:
-                lines += part.markdown()
-        files = write_outputs(to, {PAGE: "\n".join(lines).encode()})
+        pages = {f"{PAGE}.html": as_html(parts), f"{PAGE}.md": as_markdown(parts)}
+        files = write_outputs(to, {name: page.encode() for name, page in pages.items()})
         judged = judge(results) if results.pairs() else []
         as_json = [{"study": f"{PREFIX}{layers.NAME}", **asdict(c)} for c in judged]
         return CollectionReport(files, as_json, parts)

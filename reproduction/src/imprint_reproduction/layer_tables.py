@@ -211,7 +211,7 @@ def rows_table(results: LayerResults) -> TextTable:
         "The gap is that between one mean with `max` and the oracle, both on the last"
         " layer; over 100 % is above the oracle."
     )
-    return TextTable(head, tuple(lines), 0, caption)
+    return TextTable(head, tuple(lines), 1, caption)
 
 
 BEST = "kernel, all"
