@@ -22,6 +22,7 @@ from imprint.kernels.rows import unit_rows
 SETS = ("banking77", "clinc150", "trec", "goemotions")
 SHOTS = (1, 2, 4, 8, 16, 32, 64)
 OURS = "imprint, blocks"
+NAMED = "imprint with class names, blocks"  # the name of each class is one more row
 
 
 BLOCKS = (LAST,) * 6
@@ -63,6 +64,7 @@ def nearest_neighbour(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray
 
 METHODS: dict[str, Predict] = {
     OURS: with_blocks,
+    NAMED: with_blocks,
     "imprint, last layer": on_last_layer(ours),
     "logistic regression (MTEB), last layer": on_last_layer(as_in_mteb),
     "logistic regression, C = 10, last layer": on_last_layer(logistic(10)),
@@ -88,9 +90,12 @@ def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
         correct, start = [], time.process_time()
         for number in range(draws):
             rows = draw(pack, shots, np.random.default_rng([42, number]))
-            correct.append(
-                np.mean(predict(pack.X[rows], pack.y[rows], pack.Q) == pack.t)
-            )
+            X, y = pack.X[rows], pack.y[rows]
+            if method == NAMED:
+                present = np.unique(y)
+                X = np.concatenate([X, pack.names[present]])
+                y = np.concatenate([y, present])
+            correct.append(np.mean(predict(X, y, pack.Q) == pack.t))
         figures[method] = [
             100 * float(np.mean(correct)),
             (time.process_time() - start) / draws,
