@@ -200,6 +200,7 @@ def accuracy_over_k(findings: Findings) -> bytes:
                 y=values.mean(axis=1),
                 low=values.min(axis=1),
                 high=values.max(axis=1),
+                dotted=name != "kernel",
             )
             lines.append(line)
         panels.append(Panel(title, lines))
