@@ -93,7 +93,9 @@ def run(
             total.failed + p.failed,
             p.total - p.done - p.failed + ahead,
         )
-        seconds_left = seconds() * left / done if done else inf
+        # of later batches, as long for an experiment as so far
+        later = seconds() * ahead / done if done else inf
+        seconds_left = p.seconds_left + later
         progress(Progress(done, done + failed + left, failed, seconds(), seconds_left))
 
     record()

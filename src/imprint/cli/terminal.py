@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -383,14 +384,25 @@ class Bars:
         self._progress = progress
         self._tasks: dict[str, Any] = {}
 
-    def step(self, title: str, done: int, total: int | None, bar: str = "") -> None:
+    def step(
+        self,
+        title: str,
+        done: int,
+        total: int | None,
+        bar: str = "",
+        seconds_left: float | None = None,
+    ) -> None:
         """Show how much of some work is done, in a new bar or an earlier one; its title
-        may change.
+        may change. Without `seconds_left`, the remaining time follows from the rate.
         """
         if bar not in self._tasks:
             self._tasks[bar] = self._progress.add_task(printable(title), total=total)
         self._progress.update(
-            self._tasks[bar], description=printable(title), completed=done, total=total
+            self._tasks[bar],
+            description=printable(title),
+            completed=done,
+            total=total,
+            seconds_left=seconds_left,
         )
 
     def download(self, file: str, done: int, total: int | None) -> None:
@@ -421,15 +433,29 @@ def progress_bars() -> Iterator[Bars]:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        Task,
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Remaining(TimeRemainingColumn):
+        """The remaining time, where it is known better than from the rate."""
+
+        def render(self, task: Task) -> Text:
+            left = task.fields.get("seconds_left")
+            if left is None:
+                return super().render(task)
+            if left == float("inf"):
+                return Text("-:--:--", style="progress.remaining")
+            shown = timedelta(seconds=round(left))
+            return Text(str(shown), style="progress.remaining")
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        Remaining(),
     )
     hidden = not sys.stderr.isatty()
     with Progress(

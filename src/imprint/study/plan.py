@@ -27,9 +27,7 @@ KEY_BYTES = 16
 # fills the memory. A matter of taste.
 MAX_EXPERIMENTS = 2_000_000
 
-# For estimates, which are rough: multiplications per second of one core, and bytes of a
-# process that has loaded the libraries.
-CORE_SPEED = 2e10
+# of a process that has loaded the libraries, in bytes; for estimates, which are rough
 BASE_MEMORY = 300e6
 
 # Multiplications per test row of a decision, approximately: those that share a product
@@ -313,20 +311,18 @@ def _work(
     return float(generating.sum() + deciding.sum())
 
 
-def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
-    """The size of several plans, which run one after another.
+def estimate(plans: Sequence[Plan]) -> dict[str, float]:
+    """The size of several plans.
 
-    `computations` counts distinct class states and decisions. `seconds` and `memory`
-    (bytes, of one worker) are rough.
+    `computations` counts distinct class states and decisions. `memory` (bytes, of one
+    worker) is rough. The time is not estimated: that of a multiplication differs up to
+    a hundredfold between generators. A run extrapolates it from finished units.
     """
     computations = 0
     units = 0
-    seconds = 0.0
     memory = 0.0
     for each in plans:
         units += len(each.units)
-        parallel = max(1, min(workers, len(each.units)))
-        seconds += each.work / CORE_SPEED / parallel
         for unit in each.units:
             data = open_data(unit.source, unit.backbone, unit.dataset)
             graph = build(unit, data.y, data.y_test, data.blocks)
@@ -340,6 +336,5 @@ def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
         "to_do": sum(each.to_do for each in plans),
         "computations": computations,
         "units": units,
-        "seconds": seconds,
         "memory": memory,
     }

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -49,7 +49,11 @@ Outcome: TypeAlias = tuple[Unit, UnitResults | str]
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a run. `seconds_left` is extrapolated from the finished work."""
+    """The progress of a run.
+
+    `seconds_left` is extrapolated from the measured times of finished units, by type of
+    generator; it is infinite before the first one.
+    """
 
     done: int
     total: int
@@ -146,20 +150,68 @@ def run(
     return tally.summary()
 
 
+class _Pace:
+    """The measured time of finished units, from which that of the others follows.
+
+    The planned work of units is comparable for generators of one type. A type of which
+    no unit is finished counts as the mean of the others.
+    """
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        # planned work of unfinished and of measured units
+        self._left: dict[type, float] = defaultdict(float)
+        self._done: dict[type, float] = defaultdict(float)
+        # processor time of measured units
+        self._seconds: dict[type, float] = defaultdict(float)
+        for unit in units:
+            self._left[_type_of(unit)] += unit.work
+
+    def add(self, unit: Unit, results: UnitResults | None) -> None:
+        """Count a finished unit; None if it failed, and its time is not known."""
+        kind = _type_of(unit)
+        self._left[kind] -= unit.work
+        if results is None:
+            return
+        columns = results.columns
+        self._done[kind] += unit.work
+        for name in ("seconds_generation", "seconds_evaluation"):
+            self._seconds[kind] += float(columns[name].sum())
+
+    def seconds_left(self, elapsed: float) -> float:
+        """The remaining time, given the time of the finished units together."""
+        measured = sum(self._seconds.values())
+        if not measured:
+            return float("inf") if sum(self._left.values()) > 0 else 0.0
+        mean = measured / sum(self._done.values())
+        left = 0.0
+        for kind, work in self._left.items():
+            rate = mean
+            if self._done[kind]:
+                rate = self._seconds[kind] / self._done[kind]
+            left += rate * work
+        # Units run at the same time, and some of their time is not that of experiments.
+        return elapsed * left / measured
+
+
+def _type_of(unit: Unit) -> type:
+    """The type of the generators of a unit."""
+    return type(unit.methods[0].generator)
+
+
 class _Tally:
     """Counts what a run has finished."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.start = time.monotonic()
-        self.work = 0.0  # of finished units
+        self.pace = _Pace(plan.units)
         self.done = 0
         self.failed = 0
         self.failures: list[str] = []
 
     def add(self, unit: Unit, outcome: UnitResults | str) -> None:
         """Count a finished unit."""
-        self.work += unit.work
+        self.pace.add(unit, None if isinstance(outcome, str) else outcome)
         total = len(unit.experiments)
         if isinstance(outcome, str):
             self.failures.append(f"{unit}: {outcome}")
@@ -181,16 +233,13 @@ class _Tally:
 
     def progress(self) -> Progress:
         """The progress so far."""
-        seconds_left = float("inf") if self.plan.units else 0.0
-        if self.work:
-            work_left = self.plan.work - self.work
-            seconds_left = self.seconds * work_left / self.work
+        seconds = self.seconds
         return Progress(
             done=self.done,
             total=self.plan.to_do,
             failed=self.failed,
-            seconds=self.seconds,
-            seconds_left=seconds_left,
+            seconds=seconds,
+            seconds_left=self.pace.seconds_left(seconds),
         )
 
     def summary(self) -> Summary:

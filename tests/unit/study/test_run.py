@@ -7,14 +7,18 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.generators.kmeans import KMeans
+from imprint.generators.mean import Mean
 from imprint.kernels.cpu import cores
 from imprint.study import Grid, Held, Study, plan, run, sharing
-from imprint.study.evaluate import MEASUREMENTS, evaluate
+from imprint.study.evaluate import MEASUREMENTS, UnitResults, evaluate
+from imprint.study.run import _Tally
 from imprint.study.store import Store
 
 rng = np.random.default_rng(1)
@@ -216,6 +220,34 @@ def test_manifest_says_what_ran(tmp_path):
         f"{b}-one": SOURCE.open(b, "one").fingerprint for b in "ab"
     }
     assert {"numpy", "scikit-learn", "pyarrow"} <= set(manifest["libraries"])
+
+
+def test_the_remaining_time_follows_from_measured_units():
+    """The planned work is comparable for one type of generator only."""
+    units = []
+    for generator, work in ((Mean(), 10.0), (KMeans(k=2), 1.0)) * 3:
+        methods = [SimpleNamespace(generator=generator)]
+        units.append(SimpleNamespace(methods=methods, work=work, experiments=[0]))
+    todo = SimpleNamespace(units=units, to_do=len(units), experiments=len(units))
+    tally = _Tally(todo)
+    assert tally.progress().seconds_left == float("inf")
+    # k-means takes a hundred times as long for the same work
+    seconds = {"Mean": 2.0, "KMeans": 20.0}
+    for i, unit in enumerate(units[:3]):
+        name = type(unit.methods[0].generator).__name__
+        half = np.array([seconds[name] / 2])
+        columns = {"seconds_generation": half, "seconds_evaluation": half}
+        tally.add(unit, UnitResults(columns, {}))
+        if i == 0:  # the time of k-means is not known yet
+            assert tally.pace.seconds_left(4.0) == pytest.approx(4.0 * 23 / 10)
+    # 24 s were measured, in half of that time, on two cores
+    left = 2.0 + 2 * 20.0
+    assert tally.pace.seconds_left(12.0) == pytest.approx(left / 2)
+    tally.add(units[3], "OSError: the disk is gone")
+    assert tally.pace.seconds_left(12.0) == pytest.approx((left - 20) / 2)
+    for unit in units[4:]:
+        tally.add(unit, UnitResults(columns, {}))
+    assert tally.progress().seconds_left == 0
 
 
 def test_shared_costs_are_divided(tmp_path):

@@ -8,7 +8,6 @@ from typer import Argument, Option
 from imprint.cli import options, terminal
 from imprint.cli.files import check_writable
 from imprint.core.errors import FileError, ParameterError
-from imprint.kernels.cpu import available_cpus
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
 from imprint.report.study_report import as_json, as_text, write_report
@@ -31,13 +30,13 @@ from imprint.study.collection import ResultParts, ResultTable
 from imprint.study.plan import estimate
 from imprint.study.store import SHARDS
 
+MAX_FAILURES = 20  # that the terminal lists
 PLAN_LINES = {
     "experiments named": "{experiments:,}",
     "left out by rules": "{left_out:,}",
     "not finished yet": "{to_do:,}",
     "distinct computations": "{computations:,}",
     "units of work": "{units:,}",
-    "time, roughly": "{seconds:,.0f} s",
     "memory of a worker, roughly": "{megabytes:,.0f} MB",
 }
 
@@ -130,7 +129,7 @@ def run(
     else:
         work = collection.select(study, selection)
     if dry:
-        _show_plan(_planned(work, out), workers or available_cpus(), limit, json)
+        _show_plan(_planned(work, out), limit, json)
         return 0
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
@@ -284,7 +283,7 @@ def _planned(
     return planned
 
 
-def _progress(step: Callable[[str, int, int], object]) -> Callable[[Progress], None]:
+def _progress(step: Callable[..., object]) -> Callable[[Progress], None]:
     """Shows the progress of experiments as that of a bar."""
 
     def show(progress: Progress) -> None:
@@ -292,7 +291,8 @@ def _progress(step: Callable[[str, int, int], object]) -> Callable[[Progress], N
         label = "Experiments"
         if progress.done:
             label = f"{progress.rate:,.0f} experiments/s{failed}"
-        step(label, progress.done + progress.failed, progress.total)
+        finished = progress.done + progress.failed
+        step(label, finished, progress.total, seconds_left=progress.seconds_left)
 
     return show
 
@@ -322,7 +322,7 @@ def _note_stored(out: Path) -> None:
 
 
 def _show_plan(
-    studies: Sequence[tuple[Study, Path | None]], workers: int, limit: int, json: bool
+    studies: Sequence[tuple[Study, Path | None]], limit: int, json: bool
 ) -> None:
     """Print the plan of some studies, given the folders of their results."""
     plans = []
@@ -330,7 +330,7 @@ def _show_plan(
         terminal.note(f"{study.name}: maximum {study.points:,} experiments.")
         done = Store(out).done() if out is not None else set()
         plans.append(plan(study, study.source(), done, limit))
-    total = estimate(plans, workers)
+    total = estimate(plans)
     if json:
         return terminal.emit(total)
     lines = [
@@ -338,12 +338,18 @@ def _show_plan(
         for what, text in PLAN_LINES.items()
     ]
     terminal.table(["what", "how much"], lines, right=["how much"])
+    terminal.note(
+        "A run shows the remaining time once its first unit has ended: it is measured."
+    )
 
 
 def _show_summary(summary: Summary, out: Path, json: bool) -> int:
     """Print the summary of a run, and return its exit code."""
-    for line in summary.failures:
+    for line in summary.failures[:MAX_FAILURES]:
         terminal.note(f"Failed: {line}")
+    further = len(summary.failures) - MAX_FAILURES
+    if further > 0:
+        terminal.note(f"And {further:,} more, which `imprint study report` lists.")
     if json:
         terminal.emit({**vars(summary), "folder": str(out)})
     else:
