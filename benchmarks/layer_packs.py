@@ -45,7 +45,7 @@ TOP_MAPS = {
     "mobilenet_v1_1.0": "13",
 }
 """Maps whose mean is the last layer already."""
-TEXT_SETS = ("banking77", "clinc150", "trec")
+TEXT_SETS = ("trec", "banking77", "clinc150")
 TEXT_ROWS = {"train": 40, "test": 20}  # of each class at most, drawn with seed 0
 
 Splits = dict[str, tuple[list[Any], np.ndarray]]

@@ -34,7 +34,9 @@ def main(folder: Path) -> None:
         end = f"<!-- end of {name} -->"
         before = page.split(start)[0]
         after = page.split(end)[1]
-        page = f"{before}{start}{parts.pop(name).strip()}\n{end}{after}"
+        # empty without a network of tokens
+        part = parts.pop(name, "").strip()
+        page = f"{before}{start}{part}\n{end}{after}"
     if parts:
         raise SystemExit(f"The page has no place for {', '.join(parts)}.")
     PAGE.write_text(page, encoding="utf-8")
