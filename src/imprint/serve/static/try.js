@@ -102,8 +102,9 @@ function toggleWhere() {
   showWhere();
 }
 
-/** The key M shows or hides where. */
+/** The key M shows or hides where; on the tab Label, letters filter classes. */
 export function whereKey(event) {
+  if (!at("label").hidden) return;
   if (event.key.toLowerCase() !== "m" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog") || !at("show-where")) return;
   event.preventDefault();
   toggleWhere();
