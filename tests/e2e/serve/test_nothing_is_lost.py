@@ -64,7 +64,7 @@ def test_undo_takes_back_the_answer_that_is_still_being_saved(
         page.driver.execute_script(DELAY, "/api/items")
         before = shown()
         page.click("#label-item canvas")
-        page.keys("1", "u")
+        page.keys("1", "\ue003")
         page.wait(lambda: shown() == before, "the image again")
         page.wait(lambda: undo_is_enabled(page), "the older changes")
         assert left() == 8, "only the newest answer is undone"
