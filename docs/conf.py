@@ -66,6 +66,7 @@ ACCESSIBLE = {
     r'<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
     r'<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
     r'<div class="(table-wrapper[^"]*)">': r'<div class="\1" tabindex="0" role="group" aria-label="Table">',
+    r'<div class="(math-wrapper[^"]*)">': r'<div class="\1" tabindex="0" role="group" aria-label="Formula">',
     r'<div class="wide">': '<div class="wide" tabindex="0" role="group" aria-label="Table">',
     r'<p>(?=<img [^>]*\.svg")': '<p tabindex="0">',  # wide drawings
     r'(?=<div id="search-results">)': "<h1>Search</h1>",

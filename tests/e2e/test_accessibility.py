@@ -18,7 +18,7 @@ from .serve.conftest import serving  # noqa: F401 - a fixture
 ROOT = Path(__file__).resolve().parents[2]
 LOOKS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 TABS = ("try", "examples", "label", "evaluate", "export")
-SITE = ("index", "trust")
+SITE = ("index", "trust", "methods", "choosing")
 STUDY = "{embeddings: packs, backbones: net, datasets: [a, b, c, d, e, f], recipes: [qi2018, janson2022, kernel]}"
 RUN = """
 const done = arguments[arguments.length - 1];
