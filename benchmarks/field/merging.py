@@ -17,7 +17,7 @@ from data import load, per_class
 from imprint import ImprintClassifier
 
 PACKS = ("deit_tiny-cifar10", "tinynet-mnist", "mobilenet_v1_0.5_160-fashionmnist")
-GENERATORS = ("mean", "all", "least_squares", "kmeans(k=5)", "kmeans(k=20)", "kmeans(k=50)", "kmedoids(k=20)")  # fmt: skip
+GENERATORS = ("kmeans", "mean", "all", "least_squares", "kmeans(k=5)", "kmeans(k=20)", "kmeans(k=50)", "kmedoids(k=20)")  # fmt: skip
 SKEWS = (0.01, 0.1, 1.0)
 
 
