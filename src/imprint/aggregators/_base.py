@@ -35,6 +35,34 @@ class Facts(NamedTuple):
     tensors: dict[str, Array] = {}  # noqa: RUF012
 
 
+class StoredRows(NamedTuple):
+    """The proxies of a model file, whose weights are computed when they are needed."""
+
+    labels: Array  # (p,) as in `Proxies`
+    blocks: tuple[int, ...]
+    width: int
+    dtype: Any
+    take: Callable[[Any], Array]  # the weights at some indices or of a slice
+    proxies: Callable[[], Proxies]  # all of them
+
+    @classmethod
+    def of(cls, proxies: Proxies) -> "StoredRows":
+        """Proxies that are in memory."""
+        weights = proxies.weights
+
+        def take(index: Any) -> Array:
+            return np.asarray(weights[index])
+
+        return cls(
+            proxies.labels,
+            proxies.blocks,
+            weights.shape[1],
+            weights.dtype,
+            take,
+            lambda: proxies,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Component):
     """Computes one score per class from queries and proxies. The largest score wins; on
@@ -102,7 +130,11 @@ class Aggregator(Component):
         """
         return {}
 
-    def restored(self, proxies: Proxies, stored: State, outputs: int) -> Any:
+    def is_complete(self, stored: State) -> bool:
+        """Whether a model file holds what `restored` needs."""
+        return False
+
+    def restored(self, rows: StoredRows, stored: State, outputs: int) -> Any:
         """The result of `prepare` from the arrays of `stored`, with `outputs` scores.
 
         Raises KeyError or ValueError for other arrays.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Change, Facts
+from imprint.aggregators._base import Aggregator, Change, Facts, StoredRows
 from imprint.core.arrays import Array, Proxies, State, cast_like, like, on_gpu, to_numpy
 from imprint.core.blocks import read_weights
 from imprint.core.component import param
@@ -33,7 +33,6 @@ from imprint.gaussian_process.posterior import (
     Process,
     add_classes,
     remove_classes,
-    restore,
     solve,
 )
 from imprint.gaussian_process.scale import (
@@ -46,6 +45,11 @@ from imprint.gaussian_process.scale import (
     scale,
     scale_for,
     variance,
+)
+from imprint.gaussian_process.stored import (
+    STORED_NAMES,
+    system_from_arrays,
+    system_to_arrays,
 )
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
@@ -179,8 +183,7 @@ class Kernel(Aggregator):
     temperature_deviation = 0.12  # the default temperature suits tens of classes
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     stored_names = (
-        "coefficients",
-        "noise",
+        *STORED_NAMES,
         "scale",
         "class_weights",
         "block_weights",
@@ -299,8 +302,7 @@ class Kernel(Aggregator):
         if len(coefficients) <= few or coefficients.size > MAX_STORED_COEFFICIENTS:
             return {}
         arrays = {
-            "coefficients": coefficients,
-            "noise": to_numpy(system.noise),
+            **system_to_arrays(system),
             "scale": np.array([prepared.scale]),
             "class_weights": prepared.class_weights,
         }
@@ -312,51 +314,47 @@ class Kernel(Aggregator):
             }
         return arrays
 
-    def restored(self, proxies: Proxies, stored: State, outputs: int) -> SolvedKernel:
-        count = len(proxies.labels)
-        shapes = {
-            "coefficients": (count, outputs),
-            "noise": (count,),
-            "scale": (1,),
-            "class_weights": (outputs,),
-        }
-        if proxies.blocks:
-            sample = sample_proxies(proxies, self.noise)
-            directions = len(stored["removed"])
-            shapes |= {
-                "block_weights": (len(proxies.blocks),),
-                "mixing": (directions, len(sample.rows) if directions else 0),
-                "removed": (directions,),
-            }
-        require(stored.keys() == shapes.keys())
-        for name, shape in shapes.items():
-            array = stored[name]
-            require(array.shape == shape and array.dtype == np.float64)
+    def is_complete(self, stored: State) -> bool:
+        return "centre" in stored
+
+    def restored(self, rows: StoredRows, stored: State, outputs: int) -> SolvedKernel:
+        for array in stored.values():
+            require(array.dtype == np.float64 or array.dtype == np.int64)
             require(np.isfinite(array).all())
-        for name in ("noise", "scale", "class_weights"):
-            require((stored[name] > 0).all())
-        metric = None
-        if proxies.blocks:
-            block_weights = stored["block_weights"]
-            require((block_weights >= 0).all() and block_weights.any())
-            with one_blas_thread():
-                metric = with_directions(
-                    share_blocks(proxies.blocks, block_weights.tolist()),
-                    sample.rows,
-                    sample.labels,
-                    stored["mixing"],
-                    stored["removed"],
-                )
+        require(stored["centre"].shape == (rows.width,))
+        if "witness_centre" in stored:
+            require(stored["witness_centre"].shape == (rows.width,))
+        require(stored["scale"].shape == (1,) and stored["scale"][0] > 0)
+        weights = stored["class_weights"]
+        require(weights.shape == (outputs,) and (weights > 0).all())
+        metric = self._restored_metric(rows, stored) if rows.blocks else None
         s = float(stored["scale"][0])
-        solved = SolvedKernel(None, s, stored["class_weights"], metric)
-        system = restore(
-            solved.place(proxies.weights),
-            proxies.labels,
-            stored["noise"],
-            self.gamma / s,
-            stored["coefficients"],
+        solved = SolvedKernel(None, s, weights, metric)
+
+        def take(index: Any) -> Array:
+            placed: Array = solved.place(rows.take(index))
+            return placed
+
+        system = system_from_arrays(
+            stored, take, rows.labels, self.gamma / s, outputs, rows.dtype
         )
         return solved._replace(system=system)
+
+    def _restored_metric(self, rows: StoredRows, stored: State) -> Metric:
+        """The metric of a model file."""
+        block_weights = stored["block_weights"]
+        removed = stored["removed"]
+        mixing = stored["mixing"]
+        require(block_weights.shape == (len(rows.blocks),))
+        require((block_weights >= 0).all() and block_weights.any())
+        require(removed.ndim == 1)
+        metric = share_blocks(rows.blocks, block_weights.tolist())
+        if not len(removed):
+            return metric
+        sample = sample_proxies(rows.proxies(), self.noise)
+        require(mixing.shape == (len(removed), len(sample.rows)))
+        with one_blas_thread():
+            return with_directions(metric, sample.rows, sample.labels, mixing, removed)
 
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
         """The updated solution, if the earlier one is exact, on the same device and has

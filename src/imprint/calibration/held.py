@@ -352,9 +352,11 @@ def select(
     keys = keys_of(seed, label, len(digests))[index]
     best = np.argsort(keys, kind="stable")[:limit]
     fold = folds_of(seed, label, len(digests))[index[best]]
-    return HeldRows(
-        np.array(rows[best]), index[best], weight[best], fold, digests, total
-    )
+    chosen = rows
+    # rows of a file are in this order: they are not copied
+    if len(best) < len(rows) or (np.diff(best) != 1).any():
+        chosen = np.array(rows[best])
+    return HeldRows(chosen, index[best], weight[best], fold, digests, total)
 
 
 def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
@@ -379,7 +381,7 @@ def share_rows(
     for length in (ones, _block_lengths(held, widths)):
         if length is None:  # some rows are too extreme to be normalised like this
             break
-        index = find_rows(proxies, _divided(held, length, widths))
+        index = find_rows(proxies, divided(held, length, widths))
         if index is not None and len(set(index.tolist())) == len(index):
             rest = {name: array for name, array in summary.items() if name != "rows"}
             numbers = {"lengths": length[index]}
@@ -407,7 +409,7 @@ def _block_lengths(X: Array, widths: tuple[int, ...]) -> Array | None:
     return np.stack(columns, axis=1)
 
 
-def _divided(X: Array, length: Array, widths: tuple[int, ...]) -> Array:
+def divided(X: Array, length: Array, widths: tuple[int, ...]) -> Array:
     """Rows whose blocks are divided by one number each.  # (n, d)"""
     quotients = np.empty_like(X)
     for b, block in enumerate(column_slices(widths)):
@@ -437,7 +439,7 @@ def unshare_rows(
             require(length.dtype == held[c].dtype)
             require(length.shape[1] == len(widths))
             require(sum(widths) == held[c].shape[1])
-            proxies[c] = _divided(held[c][index], length, widths)
+            proxies[c] = divided(held[c][index], length, widths)
     rest = {
         name: array
         for name, array in arrays.items()

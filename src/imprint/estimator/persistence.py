@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.aggregators._base import StoredRows
 from imprint.calibration import (
     Calibration,
     CrossValidation,
@@ -31,6 +32,11 @@ from imprint.core.files.container import reading
 from imprint.core.label_sets import indicator
 from imprint.core.labels import KINDS, as_labels, kind_of
 from imprint.core.layout import MAX_AXIS_LENGTH, to_arrays, to_states
+from imprint.estimator.deferred import (
+    DeferredProxies,
+    DeferredStates,
+    deferred_proxies,
+)
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
 from imprint.head.head import build_proxies
@@ -98,18 +104,26 @@ def _solution_to_arrays(head: Head | TagHead) -> dict[str, Array]:
     return {f"{SOLUTION}{name}": array for name, array in stored.items()}
 
 
-def _restore_solution(head: Head | TagHead, arrays: dict[str, Array]) -> None:
+def _restore_solution(
+    head: Head | TagHead,
+    arrays: dict[str, Array],
+    deferred: DeferredProxies | None,
+) -> None:
     """Let a head use what the aggregator prepared before it was saved."""
     stored = {
         name.removeprefix(SOLUTION): array
         for name, array in arrays.items()
         if name.startswith(SOLUTION)
     }
-    # files of earlier versions, and of very large models, have none
-    if stored:
-        proxies = head.imprinted.proxies
-        prepared = head.aggregator.restored(proxies, stored, len(head))
-        head.derived.put("prepared", prepared)
+    # files of very large models have none, those of earlier versions have others
+    if not head.aggregator.is_complete(stored):
+        return
+    if deferred is None:
+        rows = StoredRows.of(head.imprinted.proxies)
+    else:
+        rows = deferred.stored_rows(lambda: head.imprinted.proxies)
+    prepared = head.aggregator.restored(rows, stored, len(head))
+    head.derived.put("prepared", prepared)
 
 
 def _imprinted_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -191,11 +205,13 @@ def head_from_parts(
                 " not know; fit the model again, or use the version that wrote it"
                 f" ({document.get('written_by', 'unknown')!r:.20})."
             )
-        stored = held.unshare_rows(arrays, method.blocks)
-        head: Head | TagHead = _head(method, document, stored)
+        deferred = deferred_proxies(method, document, arrays, SOLUTION)
+        if deferred is None:
+            arrays = held.unshare_rows(arrays, method.blocks)
+        head: Head | TagHead = _head(method, document, arrays, deferred)
         if "tags" in document:
             head = _tag_head(head.imprinted, dict(document["tags"]), arrays)
-        _restore_solution(head, arrays)
+        _restore_solution(head, arrays, deferred)
         return head
 
 
@@ -249,7 +265,12 @@ def _unknown_names(
     return sorted(keys) + sorted(name for name in arrays if not is_known(name))
 
 
-def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> Head:
+def _head(
+    method: Method,
+    document: dict[str, Any],
+    arrays: dict[str, Array],
+    deferred: DeferredProxies | None,
+) -> Head:
     labels, seed, dtype, width = (
         document[key] for key in ("labels", "seed", "dtype", "width")
     )
@@ -279,6 +300,8 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         folds.derived.put(
             "calibration", Calibration.from_parts(document["calibration"], arrays)
         )
+    if deferred is not None:
+        return _deferred_head(empty, labels, arrays, folds, deferred)
     states = _states(empty, arrays, len(labels))
     head = replace(empty, labels=tuple(labels), states=states, folds=folds)
     if not method.per_class:
@@ -290,6 +313,28 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         and weights.shape[1:] == (width,)
         and np.isfinite(weights).all()
     )
+    return head
+
+
+def _deferred_head(
+    empty: Head,
+    labels: list[Any],
+    arrays: dict[str, Array],
+    folds: CrossValidation | SharedCalibration | None,
+    deferred: DeferredProxies,
+) -> Head:
+    """The head whose states are computed when they are needed."""
+    count = len(labels)
+    # the proxies have no values yet; everything else is checked now
+    _states(empty, deferred.with_placeholders(arrays), count)
+
+    def compute() -> tuple[ClassState, ...]:
+        everything = held.unshare_rows(arrays, empty.method.blocks)
+        return _states(empty, everything, count)
+
+    states = DeferredStates(count, compute)
+    head = replace(empty, labels=tuple(labels), states=states, folds=folds)
+    head.derived.put("proxies_per_class", deferred.sizes)
     return head
 
 

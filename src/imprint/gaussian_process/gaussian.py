@@ -6,6 +6,7 @@ spread of the data, and extended by two columns, so that the product of a query'
 and a proxy's row is the exponent. Arrays are NumPy's or torch's.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -127,18 +128,13 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     proxy_step, query_step = BLOCK_PROXIES, BLOCK_QUERIES
     if is_torch(Q):
         proxy_step, query_step = len(right), max(1, MAX_DEVICE_KERNELS // len(right))
-    is_narrow = dtype_name(by_class) == "float32"
 
     def sums(queries: slice) -> Any:
         left = lift_queries(Q[queries], centre, dtype_name(right))
         total = zeros_like((len(left), len(by_class)), left)
         for proxies in blocks(len(right), proxy_step):
-            k, coefficients = kernel(left, right[proxies]), by_class[:, proxies]
-            if is_narrow:
-                mean = k.mean(axis=1, keepdims=True)
-                k -= mean
-                total += mean * coefficients.sum(axis=1, dtype=namespace(k).float64)
-            total += cast(k, dtype_name(by_class)) @ coefficients.T
+            for addend in _addends(left, right[proxies], by_class[:, proxies]):
+                total += addend
         return total
 
     with exact_products(Q):
@@ -147,6 +143,44 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
                 sums, blocks(max(1, len(Q)), query_step), parallel=not is_torch(Q)
             )
         )
+
+
+def streamed_sums(
+    Q: Array,
+    centre: Array,
+    lifted: Callable[[slice], Array],
+    count: int,
+    by_class: Array,
+    dtype: str,
+) -> Array:
+    """The same sums for a few queries, bit for bit, over `count` proxies that
+    `lifted` computes in parts, in the type `dtype`; no part is kept.
+    """
+    left = lift_queries(Q, centre, dtype)
+
+    def addends(proxies: slice) -> list[Any]:
+        return _addends(left, lifted(proxies), by_class[:, proxies])
+
+    with exact_products(Q):
+        parts = on_all_cores(addends, blocks(count, BLOCK_PROXIES))
+    total = np.zeros((len(Q), len(by_class)))
+    for part in parts:
+        for addend in part:
+            total += addend
+    return total
+
+
+def _addends(left: Any, right: Any, coefficients: Any) -> list[Any]:
+    """What some proxies add to the sums of queries."""
+    k = kernel(left, right)
+    addends = []
+    if dtype_name(coefficients) == "float32":
+        mean = k.mean(axis=1, keepdims=True)
+        k -= mean
+        sums = coefficients.sum(axis=1, dtype=namespace(k).float64)
+        addends.append(mean * sums)
+    addends.append(cast(k, dtype_name(coefficients)) @ coefficients.T)
+    return addends
 
 
 def is_precise_in_float32(max_exponent: float, by_class: Any) -> bool:
@@ -169,12 +203,24 @@ def narrow_if_precise(lifted: Any, by_class: Any) -> tuple[Any, Any]:
     Sums are in float32 only where there are so many classes that they would take longer
     than the kernels.
     """
-    rate, max_exponent = -float(lifted[0, -2]), -float(lifted[:, -1].min())
-    if not (
-        1 / MAX_RATE < rate < MAX_RATE and is_precise_in_float32(max_exponent, by_class)
-    ):
-        return lifted, by_class
-    many_classes = 2 * len(by_class) > lifted.shape[1]
-    return cast(lifted, "float32"), (
-        cast(by_class, "float32") if many_classes else by_class
-    )
+    rate = -float(lifted[0, -2])
+    max_exponent = -float(lifted[:, -1].min())
+    types = narrow_types(rate, max_exponent, by_class, lifted.shape[1] - 2)
+    type_of_rows, type_of_coefficients = types
+    return cast(lifted, type_of_rows), cast(by_class, type_of_coefficients)
+
+
+def narrow_types(
+    rate: float,
+    max_exponent: float,
+    by_class: Any,
+    width: int,
+) -> tuple[str, str]:
+    """The types of lifted proxies and coefficients for float32 queries; see
+    `narrow_if_precise`.
+    """
+    is_usual_rate = 1 / MAX_RATE < rate < MAX_RATE
+    if not (is_usual_rate and is_precise_in_float32(max_exponent, by_class)):
+        return "float64", "float64"
+    many_classes = 2 * len(by_class) > width + 2
+    return "float32", "float32" if many_classes else "float64"

@@ -32,6 +32,7 @@ from imprint.core.arrays import (
 from imprint.gaussian_process.centres import choose_centres
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import (
+    BLOCK_QUERIES,
     SLICE_ROWS,
     cast,
     centre_of,
@@ -42,8 +43,11 @@ from imprint.gaussian_process.gaussian import (
     lift_proxies,
     lift_queries,
     narrow_if_precise,
+    narrow_types,
     noisy_kernels,
+    streamed_sums,
 )
+from imprint.gaussian_process.placed import PlacedRows
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
@@ -162,7 +166,7 @@ class Posterior(Process):
     removed classes (their coefficients are zero).
     """
 
-    weights: Any  # (rows, d)
+    rows: Any  # (rows, d), an array, a tensor, or `PlacedRows` from a file
     labels: Array  # (rows,) class of each, -1 for removed ones
     noise: Any  # (rows,)
     rate: float
@@ -174,6 +178,23 @@ class Posterior(Process):
     removed_columns: Any  # (removed, rows) their columns of (K + N)^-1
     # whether it was updated, so that it equals a fresh solution only up to rounding
     is_updated: bool = False
+    known_witnesses: "Posterior | None" = None  # from a file
+
+    def with_witnesses(self, witnesses: "Posterior") -> "Posterior":
+        """The system with another one that determines the doubt."""
+        return replace(self, known_witnesses=witnesses)
+
+    @cached_property
+    def weights(self) -> Any:
+        """The rows as an array or tensor."""
+        return self.rows.array if isinstance(self.rows, PlacedRows) else self.rows
+
+    @cached_property
+    def max_exponent(self) -> float:
+        """The largest negative exponent of the kernel of a row and the centre."""
+        if isinstance(self.rows, PlacedRows):
+            return self.rows.max_exponent
+        return -float(self.lifted[:, -1].min())
 
     @cached_property
     def factor(self) -> Factor:
@@ -187,12 +208,62 @@ class Posterior(Process):
         """The system that determines the doubt: of some proxies of every class, where
         there are too many.
         """
+        if self.known_witnesses is not None:
+            return self.known_witnesses
         rows = self.order
         if len(rows) <= MAX_WITNESSES:
             return self
-        chosen = rows[choose_centres(self.labels[rows], MAX_WITNESSES)]
+        chosen = witnesses_of(self.labels, rows)
         labels = np.zeros(len(chosen), dtype=np.intp)  # doubt needs no classes
         return solve(self.weights[chosen], labels, self.noise[chosen], self.rate)
+
+    def scores(self, Q: Any) -> Any:
+        rows = self.rows
+        if not self._is_first(Q):
+            return super().scores(Q)
+        type_of_rows, type_of_coefficients = self._types(Q)
+
+        def lifted(part: slice) -> Array:
+            return rows.lifted(part, self.centre, self.rate, type_of_rows)
+
+        by_class = cast(self.by_class, type_of_coefficients)
+        sums = streamed_sums(Q, self.centre, lifted, len(rows), by_class, type_of_rows)
+        return cast_like(sums, Q)
+
+    def _is_first(self, Q: Any) -> bool:
+        """Whether these are the first queries, and few: to keep the lifted rows of a
+        file would take more memory than one prediction needs.
+        """
+        is_stored = isinstance(self.rows, PlacedRows)
+        if not is_stored or is_torch(Q) or len(Q) > BLOCK_QUERIES or self._copies:
+            return False
+        is_first = not self._has_answered
+        self._has_answered.append(True)
+        return is_first
+
+    @cached_property
+    def _has_answered(self) -> list[bool]:
+        """One entry for each call of `scores` that few queries made."""
+        return []
+
+    def _types(self, Q: Array) -> tuple[str, str]:
+        """The types of lifted rows and coefficients that suit queries."""
+        if dtype_name(Q) != "float32":
+            return "float64", "float64"
+        width = len(self.centre)
+        return narrow_types(self.rate, self.max_exponent, self.by_class, width)
+
+    def _operands(self, Q: Any) -> tuple[Any, Any, Any]:
+        if not isinstance(self.rows, PlacedRows) or is_torch(Q):
+            return super()._operands(Q)
+        key = dtype_name(Q), None
+        if key not in self._copies:
+            type_of_rows, type_of_coefficients = self._types(Q)
+            everything = slice(None)
+            right = self.rows.lifted(everything, self.centre, self.rate, type_of_rows)
+            by_class = cast(self.by_class, type_of_coefficients)
+            self._copies[key] = (self.centre, right, by_class)
+        return self._copies[key]
 
     def doubt(self, Q: Any) -> Any:
         if self.witnesses is not self:
@@ -238,9 +309,8 @@ class Posterior(Process):
         The explained variance k'(K + N)^-1 k changes by twice the product of the change
         of k and a = (K + N)^-1 k, and |a| <= 1 / sqrt(smallest noise).
         """
-        max_exponent = -float(self.lifted[:, -1].min())
         longest = np.full((1, 1), 2 / np.sqrt(float(self.noise.min())))
-        is_precise = is_precise_in_float32(max_exponent, longest)
+        is_precise = is_precise_in_float32(self.max_exponent, longest)
         if is_precise:
             # queries in float32 take the copy in float32, which has half the size; what
             # needs these rows in float64 lifts them again
@@ -255,6 +325,9 @@ class Posterior(Process):
     @cached_property
     def lifted(self) -> Any:
         """The rows as lifted proxies, float64."""
+        if isinstance(self.rows, PlacedRows):
+            everything = slice(None)
+            return self.rows.lifted(everything, self.centre, self.rate, "float64")
         return lift_proxies(self.weights, self.centre, self.rate)
 
     def _explained(self, k: Any) -> Any:
@@ -306,15 +379,29 @@ def solve(
     return _fresh(weights, labels, noise, rate, factor, by_class)
 
 
+def witnesses_of(labels: Array, rows: Array) -> Array:
+    """The rows that determine the doubt, of too many rows in the order of classes."""
+    return np.asarray(rows[choose_centres(labels[rows], MAX_WITNESSES)])
+
+
 def restore(
-    weights: Any, labels: Array, noise: Any, rate: float, coefficients: Array
+    rows: PlacedRows,
+    labels: Array,
+    noise: Array,
+    rate: float,
+    centre: Array,
+    coefficients: Array,
+    factor: Factor | None = None,
 ) -> Posterior:
     """The system that `solve` returned, from its coefficients (p, classes); the factor
     is computed if it is needed.
     """
-    noise = cast(like(noise, weights), "float64")
-    by_class = like(np.ascontiguousarray(coefficients.T), weights)
-    return _fresh(weights, labels, noise, rate, None, by_class)
+    by_class = np.ascontiguousarray(coefficients.T)
+    no_rows = np.empty(0, dtype=np.intp)
+    no_columns = np.zeros((0, len(rows)))
+    return Posterior(
+        rows, labels, noise, rate, centre, factor, by_class, no_rows, no_columns
+    )
 
 
 def _fresh(
@@ -322,7 +409,7 @@ def _fresh(
     labels: Array,
     noise: Any,
     rate: float,
-    factor: Factor | None,
+    factor: Factor,
     by_class: Any,
 ) -> Posterior:
     """A system without removed rows."""
@@ -364,7 +451,7 @@ def add_classes(
     )
     larger = replace(
         system,
-        weights=concatenate([system.weights, weights]),
+        rows=concatenate([system.weights, weights]),
         labels=np.concatenate([positions[system.labels], labels]),
         noise=concatenate([system.noise, noise]),
         known_factor=system.factor.extended(coupling, corner),

@@ -57,7 +57,8 @@ class Head(Decider):
     seed: int
     dtype: Any
     labels: tuple[Any, ...] = ()
-    states: tuple[ClassState, ...] = ()
+    # those of a file are computed when they are needed
+    states: Sequence[ClassState] = ()
     width: int | None = None
     folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
     # the GPU of the rows learnt last, where the aggregator computes too
@@ -90,7 +91,7 @@ class Head(Decider):
             ordered = np.asarray(weight)[order]
             parts = split_rows(ordered, sizes)
             weights = dict(zip(rows, parts))
-        states = self.states
+        states: Sequence[ClassState] = self.states
         known = set(rows).intersection(self.labels)
         if known:
             states = tuple(
@@ -111,7 +112,7 @@ class Head(Decider):
         added = self.method.summarise(new_rows, self.seed, new, new_weights)
         return self._changed(
             labels=self.labels + tuple(new),
-            states=states + tuple(added),
+            states=(*states, *added),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
             folds=self.folds and self.folds.learn(X, y, weight),
@@ -209,6 +210,11 @@ class Head(Decider):
         weights, sizes = self.method.weights(summaries, arrival, self.dtype)
         proxies = build_proxies(summaries, weights, sizes)
         return proxies._replace(blocks=self.method.blocks)
+
+    @lazy
+    def proxies_per_class(self) -> Array:
+        """The number of proxies of each class, in the order of `classes`."""
+        return np.bincount(self.proxies.labels)
 
     def with_folds(self, folds: Any) -> "Head":
         """The same head with another cross-validation; everything derived is shared."""

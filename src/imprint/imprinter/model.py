@@ -370,15 +370,18 @@ class Imprinter(Predictor):
         cache: bool | str | os.PathLike[str] = True,
         device: str = "cpu",
         threads: int | None = None,
+        mapped: bool = False,
     ) -> Self:
         """Read a model written by `save`; raises `FileError` if the backbone is not the
         one that it was fitted with.
 
         `backbone` is the new path of a backbone file that has moved. It is also
         required if the backbone has to be imported or downloaded to compute its
-        fingerprint.
+        fingerprint. With `mapped`, parts of the file are read when they are needed: a
+        first prediction takes less memory, and the file must not be changed in place
+        while the model is in use.
         """
-        document, arrays = container.read(path)
+        document, arrays = container.read(path, mapped=mapped)
         state = ImprinterState.from_parts(document, arrays, path)
         with container.reading(path):
             origin = document.get("backbone")

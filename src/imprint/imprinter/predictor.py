@@ -153,7 +153,9 @@ class Predictor:
         """
         rows = self.embedder.embed_unlabelled(items, progress)
         if self.fitted and len(rows.X):
-            check_width(rows.X, self.state.head.proxies.weights.shape[1])
+            head = self.state.head
+            width = head.imprinted.width or head.proxies.weights.shape[1]
+            check_width(rows.X, width)
         return rows
 
     @property

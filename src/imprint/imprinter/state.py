@@ -83,8 +83,14 @@ class Exemplars(NamedTuple):
     """
 
     names: tuple[str, ...]
-    X: Array  # (e, d)
+    rows: Array  # (r, d) the embeddings, or rows of a file among which they are
     nearest: Array  # (p_c,) index into names
+    chosen: Array | None = None  # (e,) which of the rows they are, if not all
+
+    @property
+    def X(self) -> Array:  # noqa: N802 - a matrix
+        """The embeddings.  # (e, d)"""
+        return self.rows if self.chosen is None else self.rows[self.chosen]
 
     def only(self, chosen: Array) -> "Exemplars":
         """Some of the inputs, whose nearest proxies are not known yet."""
@@ -510,27 +516,27 @@ def _read_exemplars(
     head: Head, names: list[list[str]], arrays: dict[str, Array]
 ) -> ExemplarsByClass:
     by_class = {}
-    proxies, width = np.bincount(head.proxies.labels), head.proxies.weights.shape[1]
+    proxies, width = head.proxies_per_class, head.width
     for i, (label, class_names) in enumerate(
         zip(head.classes.tolist(), names, strict=True)
     ):
-        if class_names:
-            nearest = arrays[f"{IMAGES}{i}.beside"]
-            if f"{IMAGES}{i}.index" in arrays:
-                index = arrays[f"{IMAGES}{i}.index"]
-                require(index.ndim == 1 and index.dtype.kind == "i")
-                require((index >= 0).all())
-                X = _held_rows(head, label)[index]
-            else:
-                X = arrays[f"{IMAGES}{i}.X"]
-            require(
-                X.shape == (len(class_names), width)
-                and X.dtype.kind == "f"
-                and np.isfinite(X).all()
-            )
-            require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
-            require(((nearest >= 0) & (nearest < len(class_names))).all())
-            by_class[label] = Exemplars(tuple(map(str, class_names)), X, nearest)
+        if not class_names:
+            continue
+        nearest = arrays[f"{IMAGES}{i}.beside"]
+        index = arrays.get(f"{IMAGES}{i}.index")
+        if index is not None:
+            # the rows themselves were checked with the cross-validation
+            rows = _held_rows(head, label)
+            require(index.shape == (len(class_names),) and index.dtype.kind == "i")
+            require(((index >= 0) & (index < len(rows))).all())
+        else:
+            rows = arrays[f"{IMAGES}{i}.X"]
+            require(rows.shape == (len(class_names), width) and rows.dtype.kind == "f")
+            require(np.isfinite(rows).all())
+        require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
+        require(((nearest >= 0) & (nearest < len(class_names))).all())
+        stored = tuple(map(str, class_names))
+        by_class[label] = Exemplars(stored, rows, nearest, index)
     require(2 * len(by_class) == sum(name.startswith(IMAGES) for name in arrays))
     return by_class
 

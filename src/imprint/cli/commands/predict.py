@@ -137,7 +137,7 @@ def command(
 ) -> int:
     if csv and not text:
         files.check_csv("predict", arguments)
-    model = Imprinter.load(file, **vars(network))
+    model = Imprinter.load(file, mapped=True, **vars(network))
     head, kind = model.state.head, model.embedder.kind
     windows = cut.windows(model)
     if windows is not None:

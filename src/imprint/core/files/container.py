@@ -17,6 +17,7 @@ from imprint.core import __version__
 from imprint.core.arrays import Array, digest
 from imprint.core.errors import FileError, ParameterError, reporting, require
 from imprint.core.files.atomic import atomic_write
+from imprint.core.files.mapped import map_file, release
 
 FORMAT = "imprint-model"
 VERSION = 2
@@ -85,8 +86,12 @@ def write(
             ) from None
 
 
-def read(path: str | os.PathLike[str]) -> Content:
-    """Read a file that `write` wrote; refuse anything else in one sentence."""
+def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Content:
+    """Read a file that `write` wrote; refuse anything else in one sentence.
+
+    The arrays of a `mapped` file take memory only while they are used. The file must
+    not be changed in place before they are gone.
+    """
     path = Path(path)
     with reporting("read", path):
         if path.is_dir():
@@ -98,10 +103,16 @@ def read(path: str | os.PathLike[str]) -> Content:
             )
         if not path.is_file():
             raise FileError(f"{path}: this is not an ordinary file.")
-        return parse(path.read_bytes(), path)
+        if not mapped or not size:
+            return parse(path.read_bytes(), path)
+        raw = map_file(path)
+        document, arrays = parse(raw, path)
+        for array in arrays.values():
+            release(array)  # the checksum has read them
+        return document, arrays
 
 
-def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
+def parse(raw: bytes | memoryview, path: str | os.PathLike[str]) -> Content:
     """The document and the arrays in the bytes of a file; `path` names it in errors."""
     damaged = FileError(
         f"{path}: the model is damaged or was altered; its checksum does not match."
@@ -113,9 +124,9 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     # claims to have
     try:
         head = json.loads(
-            json.loads(raw[8 : 8 + min(length, MAX_HEADER_BYTES)])["__metadata__"][
-                FORMAT
-            ]
+            json.loads(bytes(raw[8 : 8 + min(length, MAX_HEADER_BYTES)]))[
+                "__metadata__"
+            ][FORMAT]
         )
         require(head["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -137,13 +148,13 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     return document, arrays
 
 
-def _arrays(raw: bytes, length: int) -> dict[str, Array]:
+def _arrays(raw: bytes | memoryview, length: int) -> dict[str, Array]:
     """The arrays of a file in the format of safetensors, as views of its bytes: a large
     model is in memory once. `length` is that of its header.
 
     Raises KeyError, TypeError or ValueError if the header does not describe the bytes.
     """
-    header = json.loads(raw[8 : 8 + length])
+    header = json.loads(bytes(raw[8 : 8 + length]))
     header.pop("__metadata__")
     body = memoryview(raw)[8 + length :]
     arrays: dict[str, Array] = {}
