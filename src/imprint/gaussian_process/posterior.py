@@ -179,10 +179,17 @@ class Posterior(Process):
     # whether it was updated, so that it equals a fresh solution only up to rounding
     is_updated: bool = False
     known_witnesses: "Posterior | None" = None  # from a file
+    # whether it is the `witnesses` of another system: then it has some more rows than
+    # `MAX_WITNESSES` if shares of many classes are rounded up
+    determines_doubt: bool = False
 
     def with_witnesses(self, witnesses: "Posterior") -> "Posterior":
         """The system with another one that determines the doubt."""
-        return replace(self, known_witnesses=witnesses)
+        return replace(self, known_witnesses=witnesses.as_witnesses())
+
+    def as_witnesses(self) -> "Posterior":
+        """The system as one that determines the doubt of another one."""
+        return replace(self, determines_doubt=True)
 
     @cached_property
     def weights(self) -> Any:
@@ -211,11 +218,13 @@ class Posterior(Process):
         if self.known_witnesses is not None:
             return self.known_witnesses
         rows = self.order
-        if len(rows) <= MAX_WITNESSES:
+        if self.determines_doubt or len(rows) <= MAX_WITNESSES:
             return self
         chosen = witnesses_of(self.labels, rows)
         labels = np.zeros(len(chosen), dtype=np.intp)  # doubt needs no classes
-        return solve(self.weights[chosen], labels, self.noise[chosen], self.rate)
+        weights = self.weights[chosen]
+        system = solve(weights, labels, self.noise[chosen], self.rate)
+        return system.as_witnesses()
 
     def scores(self, Q: Any) -> Any:
         rows = self.rows

@@ -17,6 +17,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
+from imprint.core.files.mapped import release
 from imprint.core.labels import listed, row_labels
 from imprint.core.threads import compare_and_set
 from imprint.core.weights import read_weights
@@ -383,6 +384,8 @@ class Imprinter(Predictor):
         """
         document, arrays = container.read(path, mapped=mapped)
         state = ImprinterState.from_parts(document, arrays, path)
+        for array in arrays.values():
+            release(array)  # the parts of a mapped file that were checked
         with container.reading(path):
             origin = document.get("backbone")
             spec = NO_BACKBONE if origin is None else str(origin["spec"])
