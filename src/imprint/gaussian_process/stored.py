@@ -14,7 +14,6 @@ from imprint.core.errors import require
 from imprint.gaussian_process.cholesky import Factor
 from imprint.gaussian_process.placed import PlacedRows
 from imprint.gaussian_process.posterior import (
-    MAX_WITNESSES,
     Posterior,
     restore,
     witnesses_of,
@@ -78,7 +77,7 @@ def system_from_arrays(
     noise = arrays["noise"]
     require(noise.shape == (count,) and bool((noise > 0).all()))
     system = _system(arrays, take, labels, noise, rate, outputs, dtype, None)
-    if count <= MAX_WITNESSES:
+    if f"{WITNESS}factor" not in arrays:
         return system
     chosen = witnesses_of(labels, system.order)
 
