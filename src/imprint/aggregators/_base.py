@@ -35,7 +35,7 @@ class Facts(NamedTuple):
     tensors: dict[str, Array] = {}  # noqa: RUF012
 
 
-class StoredRows(NamedTuple):
+class ProxySource(NamedTuple):
     """The proxies of a model file, whose weights are computed when they are needed."""
 
     labels: Array  # (p,) as in `Proxies`
@@ -46,7 +46,7 @@ class StoredRows(NamedTuple):
     proxies: Callable[[], Proxies]  # all of them
 
     @classmethod
-    def of(cls, proxies: Proxies) -> "StoredRows":
+    def of(cls, proxies: Proxies) -> "ProxySource":
         """Proxies that are in memory."""
         weights = proxies.weights
 
@@ -134,7 +134,7 @@ class Aggregator(Component):
         """Whether a model file holds what `restored` needs."""
         return False
 
-    def restored(self, rows: StoredRows, stored: State, outputs: int) -> Any:
+    def restored(self, rows: ProxySource, stored: State, outputs: int) -> Any:
         """The result of `prepare` from the arrays of `stored`, with `outputs` scores.
 
         Raises KeyError or ValueError for other arrays.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Change, Facts, StoredRows
+from imprint.aggregators._base import Aggregator, Change, Facts, ProxySource
 from imprint.core.arrays import Array, Proxies, State, cast_like, like, on_gpu, to_numpy
 from imprint.core.blocks import read_weights
 from imprint.core.component import param
@@ -317,7 +317,7 @@ class Kernel(Aggregator):
     def is_complete(self, stored: State) -> bool:
         return "centre" in stored
 
-    def restored(self, rows: StoredRows, stored: State, outputs: int) -> SolvedKernel:
+    def restored(self, rows: ProxySource, stored: State, outputs: int) -> SolvedKernel:
         for array in stored.values():
             require(array.dtype == np.float64 or array.dtype == np.int64)
             require(np.isfinite(array).all())
@@ -340,7 +340,7 @@ class Kernel(Aggregator):
         )
         return solved._replace(system=system)
 
-    def _restored_metric(self, rows: StoredRows, stored: State) -> Metric:
+    def _restored_metric(self, rows: ProxySource, stored: State) -> Metric:
         """The metric of a model file."""
         block_weights = stored["block_weights"]
         removed = stored["removed"]

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from imprint.aggregators._base import StoredRows
+from imprint.aggregators._base import ProxySource
 from imprint.calibration.held import SHARED, STATE_ROWS, divided
 from imprint.core.arrays import Array, Proxies
 from imprint.core.errors import require
@@ -85,11 +85,11 @@ class DeferredProxies:
         release(self.rows)
         return self.scaling.apply(divided(rows, self.lengths[chosen], self.widths))
 
-    def stored_rows(self, proxies: Callable[[], Proxies]) -> StoredRows:
+    def source(self, proxies: Callable[[], Proxies]) -> ProxySource:
         """What an aggregator needs of them."""
         labels = np.repeat(np.arange(len(self.sizes)), self.sizes)
         width = self.rows.shape[1]
-        return StoredRows(
+        return ProxySource(
             labels, self.blocks, width, self.rows.dtype, self.take, proxies
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import StoredRows
+from imprint.aggregators._base import ProxySource
 from imprint.calibration import (
     Calibration,
     CrossValidation,
@@ -119,9 +119,9 @@ def _restore_solution(
     if not head.aggregator.is_complete(stored):
         return
     if deferred is None:
-        rows = StoredRows.of(head.imprinted.proxies)
+        rows = ProxySource.of(head.imprinted.proxies)
     else:
-        rows = deferred.stored_rows(lambda: head.imprinted.proxies)
+        rows = deferred.source(lambda: head.imprinted.proxies)
     prepared = head.aggregator.restored(rows, stored, len(head))
     head.derived.put("prepared", prepared)
 
@@ -208,7 +208,7 @@ def head_from_parts(
         deferred = deferred_proxies(method, document, arrays, SOLUTION)
         if deferred is None:
             arrays = held.unshare_rows(arrays, method.blocks)
-        head: Head | TagHead = _head(method, document, arrays, deferred)
+        head: Head | TagHead = _head(method, document, arrays, deferred, source)
         if "tags" in document:
             head = _tag_head(head.imprinted, dict(document["tags"]), arrays)
         _restore_solution(head, arrays, deferred)
@@ -270,6 +270,7 @@ def _head(
     document: dict[str, Any],
     arrays: dict[str, Array],
     deferred: DeferredProxies | None,
+    source: str | os.PathLike[str],
 ) -> Head:
     labels, seed, dtype, width = (
         document[key] for key in ("labels", "seed", "dtype", "width")
@@ -301,7 +302,8 @@ def _head(
             "calibration", Calibration.from_parts(document["calibration"], arrays)
         )
     if deferred is not None:
-        return _deferred_head(empty, labels, arrays, folds, deferred)
+        empty = replace(empty, labels=tuple(labels), folds=folds)
+        return _deferred_head(empty, arrays, deferred, source)
     states = _states(empty, arrays, len(labels))
     head = replace(empty, labels=tuple(labels), states=states, folds=folds)
     if not method.per_class:
@@ -318,22 +320,21 @@ def _head(
 
 def _deferred_head(
     empty: Head,
-    labels: list[Any],
     arrays: dict[str, Array],
-    folds: CrossValidation | SharedCalibration | None,
     deferred: DeferredProxies,
+    source: str | os.PathLike[str],
 ) -> Head:
-    """The head whose states are computed when they are needed."""
-    count = len(labels)
+    """The head with states that are computed when they are needed."""
+    count = len(empty.labels)
     # the proxies have no values yet; everything else is checked now
     _states(empty, deferred.with_placeholders(arrays), count)
 
     def compute() -> tuple[ClassState, ...]:
-        everything = held.unshare_rows(arrays, empty.method.blocks)
-        return _states(empty, everything, count)
+        with reading(source):
+            everything = held.unshare_rows(arrays, empty.method.blocks)
+            return _states(empty, everything, count)
 
-    states = DeferredStates(count, compute)
-    head = replace(empty, labels=tuple(labels), states=states, folds=folds)
+    head = replace(empty, states=DeferredStates(count, compute))
     head.derived.put("proxies_per_class", deferred.sizes)
     return head
 
