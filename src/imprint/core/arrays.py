@@ -4,8 +4,9 @@ arrays and other values.
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,43 @@ State: TypeAlias = dict[str, Array]
 """The state of one class: named arrays, sufficient to extend the class and to save
 it.
 """
+
+Operand: TypeAlias = Any
+"""What an array can be combined with or indexed by: NumPy and torch list other types.
+"""
+
+
+class AnyArray(Protocol):
+    """What NumPy arrays and torch tensors share, for arithmetic on either."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def T(self) -> "AnyArray": ...  # noqa: N802
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, key: Operand, /) -> Any: ...
+    def __setitem__(self, key: Operand, value: Operand, /) -> None: ...
+    def __neg__(self) -> "AnyArray": ...
+    def __abs__(self) -> "AnyArray": ...
+    def __add__(self, other: Operand, /) -> "AnyArray": ...
+    def __radd__(self, other: Operand, /) -> "AnyArray": ...
+    def __sub__(self, other: Operand, /) -> "AnyArray": ...
+    def __rsub__(self, other: Operand, /) -> "AnyArray": ...
+    def __mul__(self, other: Operand, /) -> "AnyArray": ...
+    def __rmul__(self, other: Operand, /) -> "AnyArray": ...
+    def __truediv__(self, other: Operand, /) -> "AnyArray": ...
+    def __rtruediv__(self, other: Operand, /) -> "AnyArray": ...
+    def __matmul__(self, other: Operand, /) -> "AnyArray": ...
+    def __pow__(self, other: Operand, /) -> "AnyArray": ...
+    def __lt__(self, other: Operand, /) -> "AnyArray": ...
+    def __le__(self, other: Operand, /) -> "AnyArray": ...
+    def __gt__(self, other: Operand, /) -> "AnyArray": ...
+    def __ge__(self, other: Operand, /) -> "AnyArray": ...
 
 
 class Proxies(NamedTuple):
@@ -46,9 +84,9 @@ def is_torch(x: object) -> bool:
     return type(x).__module__.partition(".")[0] == "torch"
 
 
-def on_gpu(x: Any) -> bool:
+def on_gpu(x: object) -> bool:
     """Whether x is a tensor on a GPU."""
-    return is_torch(x) and bool(x.is_cuda)
+    return is_torch(x) and bool(getattr(x, "is_cuda", False))
 
 
 def to_numpy(x: Any) -> Any:
@@ -86,7 +124,7 @@ def to_device(array: Any, device: Any) -> Any:
     )
 
 
-def namespace(x: Any) -> Any:
+def namespace(x: object) -> ModuleType:
     """The module whose functions compute on x: `torch` or `numpy`, which share names
     such as `linalg.solve`.
     """
@@ -121,7 +159,7 @@ def cast_like(result: Any, x: Any) -> Any:
     )
 
 
-def rows_at(X: Any, index: Any) -> Any:
+def rows_at(X: AnyArray, index: AnyArray) -> Any:
     """The rows of X at some indices, which may be on another device."""
     return X[like(index, X)]
 
@@ -135,12 +173,12 @@ def split_rows(X: Any, sizes: Sequence[int]) -> list[Any]:
     )
 
 
-def concatenate(parts: Sequence[Any]) -> Any:
+def concatenate(parts: Sequence[AnyArray]) -> Any:
     """The arrays or tensors as one, along the first axis."""
     return namespace(parts[0]).concatenate(parts)
 
 
-def all_finite(x: Any) -> bool:
+def all_finite(x: object) -> bool:
     """Whether all values are finite."""
     return bool(namespace(x).isfinite(x).all())
 

@@ -68,7 +68,12 @@ def exceedances(
 
             steps = np.array(dilations, dtype=np.int64)
             count_exceedances(
-                series[rows], steps, mixtures, thresholds, RAISED, out[rows]
+                series[rows],
+                steps,
+                mixtures,
+                thresholds,
+                RAISED,
+                out[rows],
             )
         else:
             _fill_with_numpy(series[rows], dilations, mixtures, thresholds, out[rows])
@@ -98,7 +103,9 @@ def _fill_with_numpy(
 
 
 def responses(
-    series: Array, dilation: int, mixtures: Array
+    series: Array,
+    dilation: int,
+    mixtures: Array,
 ) -> Iterator[tuple[int, Array]]:
     """The response to each kernel at one dilation.
 
@@ -130,7 +137,11 @@ def responses(
             yield kernel, np.float32(3) * raised - total
 
 
-def counted_samples(parity: int, dilation: int, length: int) -> slice:
+def counted_samples(
+    parity: int,
+    dilation: int,
+    length: int,
+) -> slice:
     """The samples that count: all, or with an odd `parity` those at which the whole
     kernel lies within the series, if there are any.
     """

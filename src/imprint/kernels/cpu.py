@@ -57,12 +57,16 @@ def cores() -> int:
 
 
 def on_all_cores(
-    function: Callable[[T], R], items: Iterable[T], *, parallel: bool = True
+    function: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    parallel: bool = True,
 ) -> list[R]:
     """The results of a function that releases the GIL, in the order of the items, with
     one BLAS thread per call.
     """
-    threads, inputs = cores(), list(items)
+    threads = cores()
+    inputs = list(items)
     with one_blas_thread():
         if threads == 1 or len(inputs) < 2 or not parallel:
             return [function(item) for item in inputs]
@@ -82,7 +86,9 @@ def sum_on_all_cores(
     """
     for start in range(0, len(items), MAX_HELD_RESULTS):
         for result in on_all_cores(
-            function, items[start : start + MAX_HELD_RESULTS], parallel=parallel
+            function,
+            items[start : start + MAX_HELD_RESULTS],
+            parallel=parallel,
         ):
             total += result
     return total

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import Array, dtype_name, is_torch, on_gpu, to_numpy
+from imprint.core.arrays import AnyArray, Array, dtype_name, is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, trials
@@ -91,7 +91,10 @@ def kmeans_many(
 
 
 def _in_triton(
-    rows: Sequence[Array], problems: Sequence[Problem], max_iter: int, tol: float
+    rows: Sequence[Array],
+    problems: Sequence[Problem],
+    max_iter: int,
+    tol: float,
 ) -> list[KMeansResult]:
     """Results of Triton programs; where every row is a cluster, the rows in order, as
     everywhere else.
@@ -125,10 +128,9 @@ def _on_cpu(
     tol: float,
 ) -> list[KMeansResult]:
     """Results of compiled code or NumPy, on all cores."""
-    data = {
-        i: _Data(X, mass, tol, clusters[i])
-        for i, (X, mass) in enumerate(zip_longest(rows, masses))
-    }
+    data = {}
+    for i, (X, mass) in enumerate(zip_longest(rows, masses)):
+        data[i] = _Data(X, mass, tol, clusters[i])
     trivial = cache(lambda i, k: data[i].trivial(k))
     results: dict[int, KMeansResult] = {}
     # by rows and by seeding
@@ -156,7 +158,7 @@ def _on_cpu(
     return [results[index] for index in range(len(problems))]
 
 
-def _suits_triton(X: Any, masses: Sequence[Array | None]) -> bool:
+def _suits_triton(X: AnyArray, masses: Sequence[Array | None]) -> bool:
     """Whether rows are clustered by Triton programs."""
     if not on_gpu(X) or dtype_name(X) != "float32":
         return False
@@ -168,7 +170,11 @@ class _Data:
     """The rows of one data set, in the forms that its problems share."""
 
     def __init__(
-        self, X: Any, mass: Array | None, tol: float, clusters: int = 0
+        self,
+        X: Any,
+        mass: Array | None,
+        tol: float,
+        clusters: int = 0,
     ) -> None:
         self.X = X if on_gpu(X) else np.ascontiguousarray(to_numpy(X))
         self.mass = mass
@@ -180,7 +186,8 @@ class _Data:
                 "kmeans(mass=...): at least one row must have a positive mass."
             )
         self.tol = tol
-        # Squares of such values are far from the limits of float32.
+        # Squares of such values, and sums of 10,000 of them, are far from the limits of
+        # float32, 1e-38 and 3e38.
         self.is_moderate = False
         if not is_torch(self.X):
             largest = max(self.X.max(), -self.X.min())
@@ -229,7 +236,11 @@ class _Data:
         return self._result(self.rows(len(centres)), centres, labels, 1)
 
     def _result(
-        self, rows: ClusterRows, centres: Array, labels: Array, iterations: int
+        self,
+        rows: ClusterRows,
+        centres: Array,
+        labels: Array,
+        iterations: int,
     ) -> KMeansResult:
         """The result without clusters that have no mass."""
         mass = np.bincount(labels, self.weight, minlength=len(centres))

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, is_torch, like, namespace, rows_at, to_numpy
+from imprint.core.arrays import (
+    Array,
+    is_torch,
+    like,
+    namespace,
+    rows_at,
+    to_numpy,
+)
 from imprint.kernels.rows import double, squared_norms
 
 
@@ -97,7 +104,10 @@ class ClusterRows:
         return np.asarray(to_numpy(squares))
 
     def lloyd(
-        self, chosen: Array, limit: float, max_iter: int
+        self,
+        chosen: Array,
+        limit: float,
+        max_iter: int,
     ) -> tuple[Array, Array, int]:
         """Centres, labels and the number of iterations from the chosen rows on.
 
@@ -126,7 +136,12 @@ class ClusterRows:
                 return centres, labels, iteration + 1
 
     def means(
-        self, sums: Array, total: Array, members: Array, centres: Array, labels: Array
+        self,
+        sums: Array,
+        total: Array,
+        members: Array,
+        centres: Array,
+        labels: Array,
     ) -> Array:
         """The mean of every cluster, in the type of the data, from the sum, mass and
         number of its rows.

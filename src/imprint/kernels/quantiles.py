@@ -65,7 +65,12 @@ def successive_targets(first: Array, sizes: Sequence[int]) -> Array:
         counts = np.ones(len(space), dtype=np.int64)
         set_sizes = np.array(sizes, dtype=np.int64)
         deciding.successive_targets(
-            space, counts, len(pool), set_sizes, levels, targets
+            space,
+            counts,
+            len(pool),
+            set_sizes,
+            levels,
+            targets,
         )
         return targets
     for target, size in zip(targets, sizes):

@@ -24,10 +24,10 @@ def gram(X: Array) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(X[rows].T @ X[rows])
 
-    total = np.zeros((X.shape[1], X.shape[1]))
-    return np.asarray(
-        sum_on_all_cores(product, blocks(len(X), BLOCK_ROWS), total=total)
-    )
+    width = X.shape[1]
+    total = np.zeros((width, width))
+    parts = blocks(len(X), BLOCK_ROWS)
+    return np.asarray(sum_on_all_cores(product, parts, total=total))
 
 
 def moments(X: Array) -> State:
@@ -35,6 +35,7 @@ def moments(X: Array) -> State:
     memory.
     """
     n, d = X.shape
+    # the bytes of the rows, and of the float64 triangle, both divided by d
     if n * X.itemsize <= (d + 1) / 2 * 8:
         return {"data": X.copy()}
     return {"gram": pack(gram(X))}
@@ -96,6 +97,7 @@ def pack(G: Array) -> Array:
 
 def unpack(packed: Array) -> Array:
     """The symmetric matrix back.  # (d, d)"""
+    # the positive solution of d (d + 1) / 2 = length
     d = int((np.sqrt(8 * len(packed) + 1) - 1) / 2)
     G = np.empty((d, d))
     upper = np.triu_indices(d)
@@ -104,7 +106,11 @@ def unpack(packed: Array) -> Array:
     return G
 
 
-def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
+def solve_ridge(
+    G: Array,
+    M: Array,
+    reg: float,
+) -> Array | None:
     """Rows w with (G + reg I) w = m for the rows m of M; None if G + reg I is not
     positive definite in float64.
 
@@ -119,10 +125,8 @@ def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
 
     try:
         with one_blas_thread():
-            return np.asarray(
-                linalg.cho_solve(
-                    linalg.cho_factor(A, lower=True, overwrite_a=True), M.T
-                ).T
-            )
+            factor = linalg.cho_factor(A, lower=True, overwrite_a=True)
+            solution = linalg.cho_solve(factor, M.T)
     except np.linalg.LinAlgError:
         return None
+    return np.asarray(solution.T)

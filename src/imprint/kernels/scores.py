@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.arrays import (
+    AnyArray,
     Array,
     cast_like,
     concatenate,
@@ -29,7 +30,11 @@ DISTANCE_OFFSET = 1e-10  # added to distances before they are inverted
 COMPARISON_COST = 20
 
 
-def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
+def class_maxima(
+    Q: AnyArray,
+    W: Array,
+    starts: Array,
+) -> Any:
     """Largest inner product of every query with the proxies of every class.  # (q, C)
 
     The proxies `W` are sorted by class; `starts` are the indices of the first proxy of
@@ -54,27 +59,31 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     return best
 
 
-def _tensor_maxima(Q: Any, W: Any, starts: Array) -> Any:
+def _tensor_maxima(
+    Q: Any,
+    W: Any,
+    starts: Array,
+) -> Any:
     """The same for tensors, on their device."""
     sizes = np.diff(np.append(starts, len(W))).tolist()
 
     def maxima(scores: Any) -> Any:
         if len(set(sizes)) == 1:
             return scores.view(len(scores), len(sizes), -1).amax(2)
-        return namespace(Q).stack(
-            [part.amax(1) for part in scores.split(sizes, dim=1)], dim=1
-        )
+        parts = scores.split(sizes, dim=1)
+        return namespace(Q).stack([part.amax(1) for part in parts], dim=1)
 
+    queries_at_once = max(1, MAX_DEVICE_SCORES // len(W))
     with exact_products(Q):
-        return concatenate(
-            [
-                maxima(queries @ W.T)
-                for queries in Q.split(max(1, MAX_DEVICE_SCORES // len(W)))
-            ]
-        )
+        batches = Q.split(queries_at_once)
+        return concatenate([maxima(batch @ W.T) for batch in batches])
 
 
-def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
+def distance_votes(
+    distances: AnyArray,
+    labels: AnyArray,
+    n_classes: int,
+) -> Any:
     """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m,
     q) -> (n_classes, q)
     """
@@ -82,7 +91,7 @@ def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
     return votes / votes.sum(axis=0)
 
 
-def uniform_votes(labels: Any, n_classes: int) -> Any:
+def uniform_votes(labels: AnyArray, n_classes: int) -> Any:
     """Shares of the votes, one per neighbour; on a tie the class of the nearest
     neighbour has a little more.
     """
@@ -96,7 +105,11 @@ def uniform_votes(labels: Any, n_classes: int) -> Any:
     return _sums_by_class(votes, labels, n_classes) / m
 
 
-def _sums_by_class(votes: Any, labels: Any, n_classes: int) -> Any:
+def _sums_by_class(
+    votes: Any,
+    labels: Any,
+    n_classes: int,
+) -> Any:
     """The sum of the votes of the neighbours of each class.  # (m, q), (m, q) ->
     (n_classes, q) float64
     """
@@ -163,7 +176,10 @@ class Counts(NamedTuple):
 
 
 def count_decisions(
-    scores: Array, truth: Array, rounding: float, counts: Counts
+    scores: Array,
+    truth: Array,
+    rounding: float,
+    counts: Counts,
 ) -> None:
     """Assign every query to the class with the largest score, the first on a tie, and
     count, as one decision.
@@ -181,7 +197,11 @@ def count_decisions(
 
 
 def count_many(
-    scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts
+    scores: Array,
+    rows: Array,
+    truth: Array,
+    rounding: float,
+    counts: Counts,
 ) -> None:
     """Count many decisions as `count_decisions` does; in decision t, the scores of
     class c are `scores[rows[t, c]]`.
@@ -235,32 +255,38 @@ def count_votes(
     if cpu.use_numba(lists.size * len(rows)):
         from imprint.kernels.compiled.deciding import vote
 
-        by_size = np.array(
-            sorted(
-                (m, is_uniform, number) for number, (m, is_uniform) in enumerate(votes)
-            )
-        )
+        ballots = []
+        for number, (m, is_uniform) in enumerate(votes):
+            ballots.append((m, is_uniform, number))
+        by_size = np.array(sorted(ballots))
         vote(lists, starts, rows, truth, by_size, rounding, counts)
         return
     for t, class_lists in enumerate(rows):
-        merged = np.concatenate(
-            [lists[:, starts[s] : starts[s + 1]] for s in class_lists], axis=1
-        ).T
-        labels = np.repeat(
-            np.arange(len(class_lists)), starts[class_lists + 1] - starts[class_lists]
-        )
-        nearest = np.argsort(merged, axis=0, kind="stable")
-        distances, labels = np.take_along_axis(merged, nearest, axis=0), labels[nearest]
+        distances, labels = _merged_lists(lists, starts, class_lists)
         for v, (m, is_uniform) in enumerate(votes):
-            if m <= len(labels):
-                if is_uniform:
-                    scores = uniform_votes(labels[:m], len(class_lists))
-                else:
-                    scores = distance_votes(distances[:m], labels[:m], len(class_lists))
-                decision = slice(t * len(votes) + v, t * len(votes) + v + 1)
-                count_decisions(
-                    scores,
-                    truth,
-                    rounding,
-                    Counts(*(count[decision] for count in counts)),
-                )
+            if m > len(labels):
+                continue
+            if is_uniform:
+                scores = uniform_votes(labels[:m], len(class_lists))
+            else:
+                scores = distance_votes(distances[:m], labels[:m], len(class_lists))
+            decision = t * len(votes) + v
+            of_decision = slice(decision, decision + 1)
+            part = Counts(*(count[of_decision] for count in counts))
+            count_decisions(scores, truth, rounding, part)
+
+
+def _merged_lists(
+    lists: Array,
+    starts: Array,
+    class_lists: Array,
+) -> tuple[Array, Array]:
+    """Distances of all proxies of a decision, nearest first, and their classes.  # (p,
+    q), (p, q)
+    """
+    columns = [lists[:, starts[s] : starts[s + 1]] for s in class_lists]
+    merged = np.concatenate(columns, axis=1).T
+    sizes = starts[class_lists + 1] - starts[class_lists]
+    labels = np.repeat(np.arange(len(class_lists)), sizes)
+    nearest = np.argsort(merged, axis=0, kind="stable")
+    return np.take_along_axis(merged, nearest, axis=0), labels[nearest]

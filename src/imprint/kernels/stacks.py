@@ -82,14 +82,22 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
 
 
 def _maxima_of_sets(
-    scores: Array, stack: ProxyStack, factors: Array, best: Array
+    scores: Array,
+    stack: ProxyStack,
+    factors: Array,
+    best: Array,
 ) -> None:
     """Fill in the largest scores among the rows of every set."""
     if cpu.use_numba(scores.size):
         from imprint.kernels.compiled import deciding
 
         deciding.maxima_of_sets(
-            scores, stack.first, stack.size, stack.unit, factors, best
+            scores,
+            stack.first,
+            stack.size,
+            stack.unit,
+            factors,
+            best,
         )
         return
     for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
@@ -109,7 +117,12 @@ class Neighbours:
     nearest first, at most m.
     """
 
-    def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
+    def __init__(
+        self,
+        Q: Array,
+        stack: ProxyStack,
+        m: int,
+    ) -> None:
         self.Q = Q
         self.stack = stack
         self.m = m
@@ -172,7 +185,12 @@ class Neighbours:
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
 
-    def _fill(self, out: Array, distances: Array, sets: Array) -> None:
+    def _fill(
+        self,
+        out: Array,
+        distances: Array,
+        sets: Array,
+    ) -> None:
         """Fill the columns of some sets with the smallest of the distances, which are
         (queries, rows).
         """

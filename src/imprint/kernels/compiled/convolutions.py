@@ -1,7 +1,5 @@
 """The loops of `kernels.convolutions`."""
 
-from typing import Any
-
 import numpy as np
 
 from imprint.core.arrays import Array
@@ -12,7 +10,11 @@ from imprint.kernels.compiled import jit
 
 
 @jit
-def _add(weight: float, samples: Array, out: Array) -> None:
+def _add(
+    weight: float,
+    samples: Array,
+    out: Array,
+) -> None:
     for t in range(len(out)):
         out[t] += weight * samples[t]
 
@@ -25,14 +27,18 @@ def _add_plain(samples: Array, out: Array) -> None:
 
 @jit
 def _respond(
-    first: Array, second: Array, third: Array, total: Array, out: Array
+    first: Array,
+    second: Array,
+    third: Array,
+    total: Array,
+    out: Array,
 ) -> None:
     for t in range(len(out)):
         out[t] = np.float32(3) * (first[t] + second[t] + third[t]) - total[t]
 
 
 @jit
-def _count_above(response: Array, threshold: float) -> Any:
+def _count_above(response: Array, threshold: float) -> np.int32:
     above = np.int32(0)
     for t in range(len(response)):
         above += np.int32(response[t] > threshold)
@@ -53,7 +59,8 @@ def count_exceedances(
     Sums are taken in the order of the reference, so that the results are equal.
     """
     n, channels, length = series.shape
-    n_mixtures, n_kernels = mixtures.shape[1], thresholds.shape[1]
+    n_mixtures = mixtures.shape[1]
+    n_kernels = thresholds.shape[1]
     per_kernel = thresholds.shape[2]
     padded = np.zeros(length + 8 * np.max(dilations), np.float32)
     total = np.empty(length, np.float32)

@@ -1,17 +1,19 @@
 """The loops of `kernels.scores`, `kernels.stacks` and `kernels.quantiles`."""
 
-from typing import Any
-
 import numpy as np
 
 from imprint.core.arrays import Array
 from imprint.kernels.compiled import jit
-from imprint.kernels.scores import DISTANCE_OFFSET
+from imprint.kernels.scores import DISTANCE_OFFSET, Counts
 
 
 @jit
 def count_many(
-    scores: Array, rows: Array, truth: Array, rounding: Any, counts: Any
+    scores: Array,
+    rows: Array,
+    truth: Array,
+    rounding: float,
+    counts: Counts,
 ) -> None:
     """Count the queries of every decision by the largest score, as `Counts` does; on a
     tie the first class wins.
@@ -19,13 +21,13 @@ def count_many(
     correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
     n = len(truth)
-    best, second, winner = (
-        np.empty(n, scores.dtype),
-        np.empty(n, scores.dtype),
-        np.empty(n, np.int32),
-    )
+    best = np.empty(n, scores.dtype)
+    second = np.empty(n, scores.dtype)
+    winner = np.empty(n, np.int32)
     for t in range(decisions):
-        best[:], second[:], winner[:] = scores[rows[t, 0]], -np.inf, 0
+        best[:] = scores[rows[t, 0]]
+        second[:] = -np.inf
+        winner[:] = 0
         for c in range(1, n_classes):
             class_scores = scores[rows[t, c]]
             for i in range(n):
@@ -43,7 +45,12 @@ def count_many(
 
 @jit
 def maxima_of_sets(
-    scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array
+    scores: Array,
+    first: Array,
+    size: Array,
+    unit: Array,
+    factors: Array,
+    best: Array,
 ) -> None:
     """Fill in the largest scores among the rows of every set; a set that continues the
     one before it starts from that.
@@ -51,7 +58,8 @@ def maxima_of_sets(
     NaN is the largest of all.
     """
     for s in range(len(first)):
-        row, maxima = first[s], best[s]
+        row = first[s]
+        maxima = best[s]
         if s > 0 and first[s] == first[s - 1] and unit[s] == unit[s - 1]:
             row += size[s - 1]
             maxima[:] = best[s - 1]
@@ -66,7 +74,12 @@ def maxima_of_sets(
 
 @jit
 def smallest(
-    D: Array, first: Array, size: Array, starts: Array, m: int, out: Array
+    D: Array,
+    first: Array,
+    size: Array,
+    starts: Array,
+    m: int,
+    out: Array,
 ) -> None:
     """Fill `out` from column `starts[s]` on with the m smallest of the values
     `first[s]` to `first[s] + size[s]`.
@@ -76,10 +89,12 @@ def smallest(
     """
     shortest = np.empty(m)
     for i in range(D.shape[0]):
-        held, done = 0, 0
+        held = 0
+        done = 0
         for s in range(len(first)):
             if s == 0 or first[s] != first[s - 1] or size[s] < size[s - 1]:
-                held, done = 0, 0
+                held = 0
+                done = 0
             for r in range(first[s] + done, first[s] + size[s]):
                 distance = D[i, r]
                 if held < m:
@@ -106,7 +121,7 @@ def vote(
     truth: Array,
     ballots: Array,
     rounding: float,
-    counts: Any,
+    counts: Counts,
 ) -> None:
     """Merge the lists of the classes, nearest first, and decide whenever the m
     neighbours of a vote have been seen.
@@ -114,27 +129,28 @@ def vote(
     Each row of `ballots` is a vote: its m, whether it is uniform, and its number. They
     are sorted by m.
     """
-    m, is_uniform, number = ballots[:, 0], ballots[:, 1], ballots[:, 2]
+    m = ballots[:, 0]
+    is_uniform = ballots[:, 1]
+    number = ballots[:, 2]
     correct, predicted, near_ties = counts
     decisions, n_classes = rows.shape
-    at, end, nearest = (
-        np.empty(n_classes, np.int64),
-        np.empty(n_classes, np.int64),
-        np.empty(n_classes),
-    )
-    votes, members, earliest = (
-        np.empty(n_classes),
-        np.empty(n_classes),
-        np.empty(n_classes),
-    )
+    at = np.empty(n_classes, np.int64)
+    end = np.empty(n_classes, np.int64)
+    nearest = np.empty(n_classes)
+    votes = np.empty(n_classes)
+    members = np.empty(n_classes)
+    earliest = np.empty(n_classes)
     for i in range(len(truth)):
         for t in range(decisions):
             total = 0
             for c in range(n_classes):
-                at[c], end[c] = starts[rows[t, c]], starts[rows[t, c] + 1]
+                at[c] = starts[rows[t, c]]
+                end[c] = starts[rows[t, c] + 1]
                 nearest[c] = lists[i, at[c]]
                 total += end[c] - at[c]
-            votes[:], members[:], earliest[:] = 0, 0, 0
+            votes[:] = 0
+            members[:] = 0
+            earliest[:] = 0
             v = 0
             for j in range(min(total, m[-1])):
                 label = 0
@@ -148,7 +164,9 @@ def vote(
                     lists[i, at[label]] if at[label] < end[label] else np.inf
                 )
                 while v < len(m) and m[v] == j + 1:
-                    best, second, winner = -1.0, -1.0, 0
+                    best = -1.0
+                    second = -1.0
+                    winner = 0
                     for c in range(n_classes):
                         score = votes[c]
                         if is_uniform[v]:
@@ -170,7 +188,12 @@ def vote(
 
 @jit
 def successive_targets(
-    pool: Array, counts: Array, used: int, sizes: Array, levels: Array, targets: Array
+    pool: Array,
+    counts: Array,
+    used: int,
+    sizes: Array,
+    levels: Array,
+    targets: Array,
 ) -> None:
     """Fill in every target: the quantiles of the pool and of the earlier targets, each
     counted `sizes` times.
@@ -179,11 +202,13 @@ def successive_targets(
     `counts` says. The pool has space for all targets, which are merged into it from the
     end, so that nothing is overwritten.
     """
-    d, total = len(levels), counts[:used].sum()
+    d = len(levels)
+    total = counts[:used].sum()
     for turn in range(len(targets)):
         target = targets[turn]
         # the entry that holds a position, and the position after its last copy
-        entry, end = 0, counts[0]
+        entry = 0
+        end = counts[0]
         for i in range(d):
             position = levels[i] * (total - 1)
             low = int(position)
@@ -197,13 +222,16 @@ def successive_targets(
             target[i] = (
                 below + step * share if share < 0.5 else above - step * (1 - share)
             )
-        last, to = used - 1, used + d - 1
+        last = used - 1
+        to = used + d - 1
         for i in range(d - 1, -1, -1):
             while last >= 0 and pool[last] > target[i]:
-                pool[to], counts[to] = pool[last], counts[last]
+                pool[to] = pool[last]
+                counts[to] = counts[last]
                 last -= 1
                 to -= 1
-            pool[to], counts[to] = target[i], sizes[turn]
+            pool[to] = target[i]
+            counts[to] = sizes[turn]
             to -= 1
         used += d
         total += d * sizes[turn]

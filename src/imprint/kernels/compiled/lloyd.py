@@ -15,6 +15,18 @@ from imprint.kernels.compiled import jit, jit_sums
 # the unit roundoff: largest relative error of rounding to float64
 ROUNDOFF64 = 2.0**-53
 ROUNDOFF32 = 2.0**-24
+# Above the relative rounding of d squares summed in float64, d 2^-53, up to d = 9,000.
+SQUARES_MARGIN = 1e-12
+# Above the relative rounding of a sketch to float32, 2^-24 = 6e-8.
+SKETCH_MARGIN = 1e-7
+# Times the square root of `rounding`, which is at least 6e-8 times the longest row: so
+# above 1e-13 of that row, and above the rounding of a bound to which it is added.
+ADDITION_MARGIN = 2e-6
+# Above the product of two roundings to float32, which first-order bounds leave out.
+SECOND_ORDER = 1.001
+# Beyond all bounds, but finite: loops of `jit_sums` assume that nothing is NaN, and the
+# difference of two infinities would be.
+BEYOND = 1e300
 
 
 class RowArrays(NamedTuple):
@@ -71,7 +83,12 @@ class Clustering(NamedTuple):
 
 
 @jit_sums
-def dot(X: Array, i: int, C: Array, j: int) -> float:
+def dot(
+    X: Array,
+    i: int,
+    C: Array,
+    j: int,
+) -> float:
     """The product of row `i` and row `j` of `C`, in float64."""
     total = 0.0
     for t in range(X.shape[1]):
@@ -80,7 +97,12 @@ def dot(X: Array, i: int, C: Array, j: int) -> float:
 
 
 @jit_sums
-def squared_distance(X: Array, i: int, C: Array, j: int) -> float:
+def squared_distance(
+    X: Array,
+    i: int,
+    C: Array,
+    j: int,
+) -> float:
     """Between row `i` and row `j` of `C`, by differences in float64."""
     total = 0.0
     for t in range(X.shape[1]):
@@ -90,7 +112,11 @@ def squared_distance(X: Array, i: int, C: Array, j: int) -> float:
 
 
 @jit
-def distances_to_assigned(X: Array, C: Array, labels: Array) -> Array:
+def distances_to_assigned(
+    X: Array,
+    C: Array,
+    labels: Array,
+) -> Array:
     """Squared distance of every row to its centre."""
     out = np.empty(X.shape[0])
     for i in range(X.shape[0]):
@@ -113,13 +139,12 @@ def sketch(C: Array, rows: RowArrays) -> tuple[Array, CentreArrays]:
     short = np.dot(offset, rows.directions)
     squares = squared_lengths(offset)
     lengths = np.sqrt(squares)
-    tails = (
-        np.sqrt(np.maximum(squares * (1 + 1e-12) - squared_lengths(short), 0))
-        + 1e-7 * lengths
-    )
-    return short.astype(np.float32), CentreArrays(
-        squares, np.ones(len(C)), lengths, tails
-    )
+    # the squared length that the sketch leaves out, never below the true one
+    left_out = squares * (1 + SQUARES_MARGIN) - squared_lengths(short)
+    tails = np.sqrt(np.maximum(left_out, 0)) + SKETCH_MARGIN * lengths
+    scales = np.ones(len(C))
+    bounds = CentreArrays(squares, scales, lengths, tails)
+    return short.astype(np.float32), bounds
 
 
 @jit
@@ -127,11 +152,9 @@ def uncertain_rows(state: Clustering, moved_by: Array) -> Array:
     """Rows whose bounds do not prove that they keep their label, after centres moved by
     no more than given.
     """
-    uncertain, count, step = (
-        np.empty(len(state.labels), dtype=np.int32),
-        0,
-        moved_by.max(),
-    )
+    uncertain = np.empty(len(state.labels), dtype=np.int32)
+    count = 0
+    step = moved_by.max()
     slack = 2 * np.sqrt(state.rounding)
     for i in range(len(state.labels)):
         state.upper[i] += moved_by[state.labels[i]]
@@ -158,37 +181,32 @@ def compare(
     writes few arrays, so that it is compiled to vector instructions.
     """
     n = products.shape[1]
-    limit, best, number = (
-        np.full(n, 1e300),
-        np.zeros(n, dtype=np.int32),
-        np.zeros(n, dtype=np.int32),
-    )
+    limit = np.full(n, BEYOND)
+    best = np.zeros(n, dtype=np.int32)
+    number = np.zeros(n, dtype=np.int32)
     for j in range(len(products)):
-        square, scale = centres.squares[j], 2 * centres.scales[j]
-        blur, tail = 2 * centres.blurs[j], 2 * centres.tails[j]
+        square = centres.squares[j]
+        scale = 2 * centres.scales[j]
+        blur = 2 * centres.blurs[j]
+        tail = 2 * centres.tails[j]
         for r in range(n):
             half = blur * blurs[r] + tail * tails[r]
-            limit[r] = min(
-                limit[r], square - scale * np.float64(products[j, r]) + half + rounding
-            )
+            product = scale * np.float64(products[j, r])
+            limit[r] = min(limit[r], square - product + half + rounding)
     for j in range(len(products)):
-        square, scale = centres.squares[j], 2 * centres.scales[j]
-        blur, tail = 2 * centres.blurs[j], 2 * centres.tails[j]
+        square = centres.squares[j]
+        scale = 2 * centres.scales[j]
+        blur = 2 * centres.blurs[j]
+        tail = 2 * centres.tails[j]
         for r in range(n):
-            low = (
-                square
-                - scale * np.float64(products[j, r])
-                - (blur * blurs[r] + tail * tails[r])
-            )
+            half = blur * blurs[r] + tail * tails[r]
+            low = square - scale * np.float64(products[j, r]) - half
             number[r] += low <= limit[r]
             best[r] = j if low <= limit[r] else best[r]
         for r in range(len(others)):
-            low = (
-                square
-                - scale * np.float64(products[j, r])
-                - (blur * blurs[r] + tail * tails[r])
-            )
-            others[r] = min(others[r], 1e300 if low <= limit[r] else low)
+            half = blur * blurs[r] + tail * tails[r]
+            low = square - scale * np.float64(products[j, r]) - half
+            others[r] = min(others[r], BEYOND if low <= limit[r] else low)
     return limit, best, number
 
 
@@ -206,41 +224,41 @@ def assign(
 
     Where bounds leave several candidates, these are compared by exact products.
     """
-    X, norms, labels, rounding, count = (
-        rows.X,
-        rows.norms,
-        state.labels,
-        state.rounding,
-        0,
-    )
-    blurs, tails, others = rows.blurs, rows.tails, np.empty(0)
+    X = rows.X
+    norms = rows.norms
+    labels = state.labels
+    rounding = state.rounding
+    count = 0
+    blurs = rows.blurs
+    tails = rows.tails
+    others = np.empty(0)
     if not len(rows.gram):
-        blurs, tails, others = (
-            blurs[uncertain],
-            tails[uncertain],
-            np.full(len(uncertain), 1e300),
-        )
+        blurs = blurs[uncertain]
+        tails = tails[uncertain]
+        others = np.full(len(uncertain), BEYOND)
     limit, nearest, number = compare(products, blurs, tails, centres, rounding, others)
     for r in range(len(uncertain)):
-        i, best = uncertain[r], nearest[r]
-        first, second = np.inf, np.inf
+        i = uncertain[r]
+        best = nearest[r]
+        first = np.inf
+        second = np.inf
         if number[r] > 1:
             for j in range(len(C)):
                 half = centres.blurs[j] * blurs[r] + centres.tails[j] * tails[r]
-                if (
-                    centres.squares[j]
-                    - 2 * (centres.scales[j] * np.float64(products[j, r]) + half)
-                    <= limit[r]
-                ):
+                product = centres.scales[j] * np.float64(products[j, r])
+                if centres.squares[j] - 2 * (product + half) <= limit[r]:
                     score = state.halves[j] - dot(X, i, C, j)
                     if score < first:
-                        best, first, second = j, score, first
+                        second = first
+                        first = score
+                        best = j
                     else:
                         second = min(second, score)
         if len(others):
-            reach = (
-                norms[i] + 2 * first if number[r] > 1 else limit[r] + rows.squares[i]
-            )
+            # squared distances to the assigned centre and to the nearest other one
+            reach = limit[r] + rows.squares[i]
+            if number[r] > 1:
+                reach = norms[i] + 2 * first
             away = min(others[r] + rows.squares[i], norms[i] + 2 * second)
             state.lower[i] = np.sqrt(max(away - rounding, 0.0))
             state.upper[i] = np.sqrt(max(reach, 0.0) + rounding)
@@ -253,13 +271,21 @@ def assign(
 
 
 @jit
-def move_rows(rows: RowArrays, state: Clustering, moved: Array) -> None:
+def move_rows(
+    rows: RowArrays,
+    state: Clustering,
+    moved: Array,
+) -> None:
     """Add each moved row to the sums of its new cluster and subtract it from those of
     the old one, if there is one.
     """
-    X, gram, sums, products = rows.X, rows.gram, state.sums, state.products
+    X = rows.X
+    gram = rows.gram
+    sums = state.sums
+    products = state.products
     for m in range(moved.shape[1]):
-        i, weight = moved[0, m], rows.weight[moved[0, m]]
+        i = moved[0, m]
+        weight = rows.weight[moved[0, m]]
         for j, w in ((state.labels[i], weight), (moved[1, m], -weight)):
             if j >= 0:
                 state.total[j] += w
@@ -287,56 +313,52 @@ def iterate(
     They are interrupted where a cluster has no rows. `C` holds the centres before, in
     float64.
     """
-    everything, moved_by = np.arange(len(rows.X), dtype=np.int32), np.empty(len(C))
-    origin, peak, mass = (
-        np.zeros((1, C.shape[1])),
-        np.sqrt(rows.norms.max()),
-        rows.weight.sum(),
-    )
+    everything = np.arange(len(rows.X), dtype=np.int32)
+    moved_by = np.empty(len(C))
+    origin = np.zeros((1, C.shape[1]))
+    peak = np.sqrt(rows.norms.max())
+    mass = rows.weight.sum()
+    addition_error = ADDITION_MARGIN * np.sqrt(state.rounding)
     while True:
-        shift, moved_by[:] = 0.0, 0.0
+        shift = 0.0
+        moved_by[:] = 0.0
         for j in range(len(C)):
             if state.stale[j]:
                 squared = squared_distance(C, j, centres, j)
                 shift += squared
-                moved_by[j] = np.sqrt(squared) * (1 + 1e-12) + 2e-6 * np.sqrt(
-                    state.rounding
-                )
+                distance = np.sqrt(squared) * (1 + SQUARES_MARGIN)
+                moved_by[j] = distance + addition_error
                 C[j] = centres[j]
                 state.halves[j] = squared_distance(C, j, origin, 0) / 2
         state.stale[:] = False
         if len(rows.gram):
-            # products are means: they miss by the rounding of the Gram matrix, of
-            # centres to float32 and of additions
-            scales, additions = (
-                1 / state.total,
-                mass * ((iteration + 1) * len(rows.X) + C.shape[1] + 16),
-            )
-            blur = (
-                1.001 * ROUNDOFF32 * 2 * peak
-                + 4 * additions * ROUNDOFF64 * peak * scales.max()
-            )
+            # Products are means of entries of the Gram matrix. Both the entries and the
+            # centres are rounded to float32, and every addition to a sum rounds once.
+            # All errors are relative to the length of the row, times the longest.
+            scales = 1 / state.total
+            additions = mass * ((iteration + 1) * len(rows.X) + C.shape[1] + 16)
+            rounded = SECOND_ORDER * ROUNDOFF32 * 2 * peak
+            added = 4 * additions * ROUNDOFF64 * peak * scales.max()
+            blur = rounded + added
             bounds = CentreArrays(
-                2 * state.halves, scales, np.full(len(C), blur), np.zeros(len(C))
+                2 * state.halves,
+                scales,
+                np.full(len(C), blur),
+                np.zeros(len(C)),
             )
             count = assign(rows, state, C, bounds, everything, state.products)
         else:
             uncertain = uncertain_rows(state, moved_by)
             short, bounds = sketch(C, rows)
-            count = assign(
-                rows,
-                state,
-                C,
-                bounds,
-                uncertain,
-                np.dot(short, rows.sketches[:, uncertain]),
-            )
+            products = np.dot(short, rows.sketches[:, uncertain])
+            count = assign(rows, state, C, bounds, uncertain, products)
         if iteration and (shift <= limit or iteration == max_iter):
             return iteration, True
         if iteration and count == 0:
             return iteration + 1, True
         if iteration == 0:
-            state.total[:], state.products[:] = 0, 0
+            state.total[:] = 0
+            state.products[:] = 0
         move_rows(rows, state, state.moved[:, :count])
         iteration += 1
         if state.members.min() == 0:

@@ -13,21 +13,24 @@ LANES = 4  # partial sums, because each addition to one sum waits for the previo
 
 
 @jit
-def rank(M: Array, labels: Array, two_nearest: Array) -> None:
+def rank(
+    M: Array,
+    labels: Array,
+    two_nearest: Array,
+) -> None:
     """The nearest medoid of every row, the first on a tie, and the distances to it and
     to the second.  # M: (k, n)
     """
     labels[:] = 0
-    two_nearest[0], two_nearest[1] = M[0], np.inf
+    two_nearest[0] = M[0]
+    two_nearest[1] = np.inf
     for j in range(1, M.shape[0]):
         slot = np.int32(j)
         for o in range(M.shape[1]):
-            new, label, first, second = (
-                M[j, o],
-                labels[o],
-                two_nearest[0, o],
-                two_nearest[1, o],
-            )
+            new = M[j, o]
+            label = labels[o]
+            first = two_nearest[0, o]
+            second = two_nearest[1, o]
             leads = new < first
             runner_up = new if new < second else second
             labels[o] = slot if leads else label
@@ -36,7 +39,11 @@ def rank(M: Array, labels: Array, two_nearest: Array) -> None:
 
 
 @jit
-def sums_by_medoid(values: Array, labels: Array, sums: Array) -> None:
+def sums_by_medoid(
+    values: Array,
+    labels: Array,
+    sums: Array,
+) -> None:
     """Fill `sums[0]` with the sum of the values of each medoid's rows; the other lanes
     are working memory.
     """
@@ -52,7 +59,11 @@ def sums_by_medoid(values: Array, labels: Array, sums: Array) -> None:
 
 
 @jit_sums
-def removal_losses(weight: Array, two_nearest: Array, out: Array) -> float:
+def removal_losses(
+    weight: Array,
+    two_nearest: Array,
+    out: Array,
+) -> float:
     """The increase in cost of every row if its nearest medoid is removed; returns the
     present total cost.
     """
@@ -66,25 +77,32 @@ def removal_losses(weight: Array, two_nearest: Array, out: Array) -> float:
 
 @jit_sums
 def changes(
-    distances: Array, a: int, weight: Array, two_nearest: Array, out: Array
+    distances: Array,
+    a: int,
+    weight: Array,
+    two_nearest: Array,
+    out: Array,
 ) -> float:
     """The increase in cost of every row if a new medoid replaces its nearest; returns
     the part common to all swaps.
     """
     shared = 0.0
     for o in range(len(out)):
-        new, first, second = (
-            np.float64(distances[a, o]),
-            np.float64(two_nearest[0, o]),
-            np.float64(two_nearest[1, o]),
-        )
+        new = np.float64(distances[a, o])
+        first = np.float64(two_nearest[0, o])
+        second = np.float64(two_nearest[1, o])
         shared += weight[o] * min(new - first, 0.0)
         out[o] = weight[o] * (max(min(new, second), first) - first)
     return shared
 
 
 @jit_sums
-def largest_gain(distances: Array, a: int, weight: Array, two_nearest: Array) -> float:
+def largest_gain(
+    distances: Array,
+    a: int,
+    weight: Array,
+    two_nearest: Array,
+) -> float:
     """In float32, the gain of a new medoid if every row were at its second-nearest: no
     swap gains more than that.
     """
@@ -111,13 +129,16 @@ def eager_swaps(
     A swap removes one medoid, which costs at least `least_loss`, and gains at most
     `largest_gain`; rows that this bound rules out are skipped (twice as fast).
     """
-    n, k = M.shape[1], M.shape[0]
-    sums, values = np.empty((LANES, k)), np.empty(n)
+    n = M.shape[1]
+    k = M.shape[0]
+    sums = np.empty((LANES, k))
+    values = np.empty(n)
     largest = weight.max() if weight.max() > 0 else 1.0
     relative = (weight / largest).astype(np.float32)
     # with the relative error of a float32 sum of one sign
     gain_unit = largest * (1 + (n + 8) * 2.0**-24)
-    enough, least_loss = 0.0, 0.0
+    enough = 0.0
+    least_loss = 0.0
     swapped = True
     for a in range(distances.shape[0]):
         if idle >= n:
@@ -140,7 +161,8 @@ def eager_swaps(
             M[slot] = distances[a]
             rank(M, labels, two_nearest)
             medoids[slot] = start + a
-            swapped, idle = True, 0
+            swapped = True
+            idle = 0
     return idle
 
 

@@ -38,18 +38,18 @@ class Fused:
     """The passes over the data of one batch, all problems at once."""
 
     def __init__(self, batch: Batch):
-        self.batch, self.device = batch, batch.rows[0].device
+        self.batch = batch
+        self.device = batch.rows[0].device
         rows = [r.contiguous() for r in batch.rows]
         # programs read 16 bytes at a time
         self.rows = [r if r.data_ptr() % 16 == 0 else r.clone() for r in rows]
-        self.n, self.d = max(map(len, self.rows)), self.rows[0].shape[1]
+        self.n = max(map(len, self.rows))
+        self.d = self.rows[0].shape[1]
         self.p, self.K, self.T = batch.draws.shape
         self.KP = max(16, triton.next_power_of_2(self.K))
-        where, sizes, c = (
-            [r.data_ptr() for r in self.rows],
-            [len(r) for r in self.rows],
-            len(self.rows),
-        )
+        where = [r.data_ptr() for r in self.rows]
+        sizes = [len(r) for r in self.rows]
+        c = len(self.rows)
         # one copy
         numbers = torch.tensor(
             [*where, *sizes, *batch.owner, *batch.k, *batch.tried]
@@ -68,16 +68,13 @@ class Fused:
         return torch.empty(shape, dtype=dtype, device=self.device)
 
     def _measure(self) -> None:
-        c, groups = len(self.rows), triton.cdiv(self.n, MEASURE.rows)
+        c = len(self.rows)
+        groups = triton.cdiv(self.n, MEASURE.rows)
         partial = self._room(c, groups, self.d, dtype=torch.float64)
-        squares, largest = (
-            self._room(c, groups, dtype=torch.float64),
-            self._room(c, groups),
-        )
-        self.origin, self.spread = (
-            self._room(c, self.d),
-            self._room(c, dtype=torch.float64),
-        )
+        squares = self._room(c, groups, dtype=torch.float64)
+        largest = self._room(c, groups)
+        self.origin = self._room(c, self.d)
+        self.spread = self._room(c, dtype=torch.float64)
         seeding.measure[(groups, c)](
             self.where, self.sizes, partial, squares, largest, self.origin, self.spread, self.tickets, self.d, groups,
             BN=MEASURE.rows, BD=MEASURE.columns, num_warps=MEASURE.warps, num_stages=MEASURE.stages,
@@ -88,7 +85,8 @@ class Fused:
         """A call that repeats `work`, which has run once, without the host. It is
         stored while a replay may run.
         """
-        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        graph = torch.cuda.CUDAGraph()
+        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):
             graph.capture_begin()
@@ -101,20 +99,14 @@ class Fused:
     # Seeding
 
     def seed(self) -> Tensor:
-        blocks, TP = (
-            triton.cdiv(self.n, SEED.rows),
-            max(2, triton.next_power_of_2(self.T)),
-        )
+        blocks = triton.cdiv(self.n, SEED.rows)
+        TP = max(2, triton.next_power_of_2(self.T))
         draws = torch.from_numpy(self.batch.draws).to(self.device)
-        near, closest = (
-            self._room(self.p, self.T, self.n),
-            self._room(self.p, self.n).fill_(torch.inf),
-        )
+        near = self._room(self.p, self.T, self.n)
+        closest = self._room(self.p, self.n).fill_(torch.inf)
         cost = self._room(self.p, blocks, TP, dtype=torch.float64)
-        chosen, turn = (
-            self._new(self.p, self.K, dtype=torch.long),
-            self._new(self.p, dtype=torch.int32),
-        )
+        chosen = self._new(self.p, self.K, dtype=torch.long)
+        turn = self._new(self.p, dtype=torch.int32)
         sizes = self.sizes[self.owner]
         first = torch.minimum((draws[:, 0, 0] * sizes).long(), sizes - 1)
         candidates = first[:, None].repeat(1, self.T)
@@ -139,7 +131,8 @@ class Fused:
         self._step(max_iter)
         several = self._recorded(lambda: self._steps(max_iter))
         is_centre = torch.arange(self.KP, device=self.device) < self.k[:, None]
-        left, seen = True, torch.empty(2, dtype=torch.bool, pin_memory=True)
+        left = True
+        seen = torch.empty(2, dtype=torch.bool, pin_memory=True)
         several()
         while left:
             is_empty = ((self.counts == 0) & is_centre).any()
@@ -157,7 +150,8 @@ class Fused:
                 left = True
         self.done.zero_()
         self._nearest()
-        counts, labels = self.counts[:, : self.K].double(), self.labels.long()
+        counts = self.counts[:, : self.K].double()
+        labels = self.labels.long()
         inside = (
             torch.arange(self.n, device=self.device) < self.sizes[self.owner][:, None]
         )
@@ -172,10 +166,8 @@ class Fused:
 
     def _load(self, chosen: Tensor) -> None:
         """Room for one batch of centres, padded."""
-        self.big, self.small = (
-            self._new(self.p, self.KP, self.d),
-            self._new(self.p, self.KP, self.d),
-        )
+        self.big = self._new(self.p, self.KP, self.d)
+        self.small = self._new(self.p, self.KP, self.d)
         # centres beyond a problem's k are infinitely far
         self.half = self._room(self.p, self.KP).fill_(torch.inf)
         self.labels = self._room(self.p, self.n, dtype=torch.int32).fill_(-1)

@@ -33,9 +33,11 @@ def place(
     KP: tl.constexpr, DP: tl.constexpr, CHOSEN: tl.constexpr,
 ):  # fmt: skip
     """Initialise a centre by its chosen row or by given coordinates."""
-    j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    j = tl.program_id(0)
+    p = tl.program_id(1).to(tl.int64)
     if j < tl.load(k + p):
-        z, at = tl.arange(0, DP), p * KP + j
+        z = tl.arange(0, DP)
+        at = p * KP + j
         if CHOSEN:
             c = tl.load(owner + p)
             x = tl.load(
@@ -61,7 +63,8 @@ def assign(
     """Nearest centre of a tile of rows; those that changed theirs leave the old sum for
     the new one.
     """
-    b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    b = tl.program_id(0)
+    p = tl.program_id(1).to(tl.int64)
     if tl.load(done + p) == 0:
         c = tl.load(owner + p)
         r = b * BN + tl.arange(0, BN)
@@ -124,7 +127,8 @@ def move(
     """Move one centre to the mean of its rows; a centre without rows stays. The last
     program checks convergence.
     """
-    j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    j = tl.program_id(0)
+    p = tl.program_id(1).to(tl.int64)
     number = tl.load(k + p)
     if tl.load(done + p) == 0:  # noqa: SIM102 - Triton does not short-circuit
         if j < number:
@@ -183,7 +187,8 @@ def gaps(
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Squared distance of each row of a tile to its centre, 0 for padding."""
-    b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    b = tl.program_id(0)
+    p = tl.program_id(1).to(tl.int64)
     c = tl.load(owner + p)
     r = b * BN + tl.arange(0, BN)
     ok = r < tl.load(sizes + c)

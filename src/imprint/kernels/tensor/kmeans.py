@@ -79,7 +79,11 @@ def _batches(rows: Sequence[Tensor], problems: Sequence[Problem]) -> list[list[i
     return batches
 
 
-def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Batch:
+def _pack(
+    rows: Sequence[Tensor],
+    problems: Sequence[Problem],
+    tol: float,
+) -> Batch:
     used = sorted({p.rows for p in problems})
     K = max(p.k for p in problems)
     draws = np.zeros((len(problems), K, trials(K)))
@@ -87,12 +91,15 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
         rng = np.random.default_rng(p.seed)
         draws[i, 0, 0] = rng.random()
         draws[i, 1 : p.k, : trials(p.k)] = rng.random((p.k - 1, trials(p.k)))
-    owner, k = (
-        [used.index(p.rows) for p in problems],
-        [min(p.k, len(rows[p.rows])) for p in problems],
-    )
+    owner = [used.index(p.rows) for p in problems]
+    k = [min(p.k, len(rows[p.rows])) for p in problems]
     return Batch(
-        [rows[c] for c in used], owner, k, draws, [trials(p.k) for p in problems], tol
+        [rows[c] for c in used],
+        owner,
+        k,
+        draws,
+        [trials(p.k) for p in problems],
+        tol,
     )
 
 
@@ -101,14 +108,16 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
 
     solver = Fused(batch)
     ends = solver.iterate(solver.seed(), max_iter)
-    filled, results = ends.counts > 0, []
+    filled = ends.counts > 0
+    results = []
     rank = filled.cumsum(1) - 1
     small = (ends.centres, ends.counts, ends.scatter, ends.steps)
     centres, counts, scatter, steps = (t.cpu().numpy() for t in small)
     for i, (c, k) in enumerate(zip(batch.owner, batch.k)):
         full = counts[i, :k] > 0
         cluster_of_row = ends.labels[i, : len(batch.rows[c])]
-        mass, squares = counts[i, :k][full], scatter[i, :k][full]
+        mass = counts[i, :k][full]
+        squares = scatter[i, :k][full]
         labels = cluster_of_row if full.all() else rank[i][cluster_of_row]
         sums = mass, squares / mass, float(squares.sum())
         results.append(
@@ -117,7 +126,11 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
     return results
 
 
-def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
+def by_label(
+    values: Tensor,
+    labels: Tensor,
+    K: int,
+) -> Tensor:
     """Sums of values with the same label, in a fixed order, so that they repeat bit for
     bit.  # (p, n) -> (p, K)
     """
@@ -134,7 +147,11 @@ def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
 
 
 def relocate(
-    batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor
+    batch: Batch,
+    origin: Tensor,
+    centres: Tensor,
+    gaps: Tensor,
+    counts: Tensor,
 ) -> Tensor:
     """Give empty clusters, in place, the rows farthest from their centres, as
     scikit-learn does.  # (p,) moved?
@@ -150,7 +167,8 @@ def relocate(
             value, row = gaps[i].topk(len(slots))
             # else a row that is its centre, up to float32
             apart = value > 1e-12 * X.square().sum(1).max()
-            slots, row = slots[apart], row[apart]
+            slots = slots[apart]
+            row = row[apart]
             centres[i, slots] = X[row]
             moved[i] = len(row) > 0
     return moved

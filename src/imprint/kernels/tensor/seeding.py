@@ -24,10 +24,12 @@ def measure(
     """Mean, variance per column and largest number of every class, a tile of rows at a
     time.
     """
-    g, c = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    g = tl.program_id(0)
+    c = tl.program_id(1).to(tl.int64)
     size = tl.load(sizes + c)
     r = g * BN + tl.arange(0, BN)
-    base, at = address(rows, c), c * groups + g
+    base = address(rows, c)
+    at = c * groups + g
     square = tl.zeros((BD,), tl.float64)
     most = tl.zeros((BD,), tl.float32)
     for s in range(0, d, BD):
@@ -84,7 +86,8 @@ def seed(
     """The cost of a tile of rows with each candidate for the next centre; the last
     program then chooses.
     """
-    b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    b = tl.program_id(0)
+    p = tl.program_id(1).to(tl.int64)
     c = tl.load(owner + p)
     size = tl.load(sizes + c)
     r = b * BN + tl.arange(0, BN)
@@ -149,7 +152,9 @@ def choose(
     """Choose the best candidate of one problem, and draw the next candidates by squared
     distance.
     """
-    t, b, j = tl.arange(0, TP), tl.arange(0, BB), tl.load(turn + p)
+    t = tl.arange(0, TP)
+    b = tl.arange(0, BB)
+    j = tl.load(turn + p)
     part = tl.load(
         cost + (p * blocks + b[:, None]) * TP + t[None, :],
         mask=(b < blocks)[:, None],
