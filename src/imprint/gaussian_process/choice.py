@@ -115,7 +115,10 @@ def choose_metric(
             return metric
         sample = sample_proxies(proxies, noise, targets)
         return shrink_within_classes(
-            metric, sample.rows, sample.labels, chosen.shrinkage
+            metric,
+            sample.rows,
+            sample.labels,
+            chosen.shrinkage,
         )
 
 
@@ -145,7 +148,9 @@ def choose(
 
 
 def sample_proxies(
-    proxies: Proxies, noise: float, targets: Array | None = None
+    proxies: Proxies,
+    noise: float,
+    targets: Array | None = None,
 ) -> Sample:
     """At most `MAX_PROXIES` proxies: the same number of each class, evenly spaced; of
     very many classes, some of them.
@@ -174,7 +179,9 @@ def _evenly_spaced(count: int, limit: int) -> Array:
 
 
 def _choose_weights(
-    sample: Sample, widths: tuple[int, ...], spread: float
+    sample: Sample,
+    widths: tuple[int, ...],
+    spread: float,
 ) -> tuple[float, ...]:
     """The candidate with the smallest leave-one-out loss."""
     candidates = candidate_weights(len(widths))
@@ -201,7 +208,10 @@ def _has_company(labels: Array) -> Array:
 
 
 def _choose_shrinkage(
-    sample: Sample, metric: Metric, spread: float, candidates: Sequence[float]
+    sample: Sample,
+    metric: Metric,
+    spread: float,
+    candidates: Sequence[float],
 ) -> float | None:
     """The shrinkage with the smallest log loss over folds; None for no metric."""
     fold = _folds(sample.labels)
@@ -277,7 +287,12 @@ def _centring(labels: Array) -> Array:
     return np.asarray(np.eye(len(labels)) - same / same.sum(axis=1))
 
 
-def _kernel(squares: Array, lengths: Array, products: Array, scale: float) -> Array:
+def _kernel(
+    squares: Array,
+    lengths: Array,
+    products: Array,
+    scale: float,
+) -> Array:
     """Kernels of rows with squared lengths and products.  # (n, m)"""
     distances = squares[:, None] + lengths - 2 * products
     return np.asarray(np.exp(-np.maximum(distances, 0) / scale))
@@ -290,12 +305,20 @@ def _scale(inner: Array, mass: Array) -> float:
     return 2 * variance if variance > 0 else 1.0
 
 
-def _noise(sample: Sample, spread: float, scale: float) -> Array:
+def _noise(
+    sample: Sample,
+    spread: float,
+    scale: float,
+) -> Array:
     return np.asarray(sample.noise + spread * sample.spread / scale)
 
 
 def _scores(
-    inner: Array, cross: Array, squares: Array, part: Sample, spread: float
+    inner: Array,
+    cross: Array,
+    squares: Array,
+    part: Sample,
+    spread: float,
 ) -> Array:
     """Scores of queries with the products `cross` by rows with the products `inner`.
     # (q, t)
@@ -309,7 +332,10 @@ def _scores(
 
 
 def _leave_one_out_loss(
-    inner: Array, sample: Sample, spread: float, assessed: Array
+    inner: Array,
+    sample: Sample,
+    spread: float,
+    assessed: Array,
 ) -> float:
     """The loss of the prediction for each row by all others."""
     scale = _scale(inner, sample.mass)
@@ -321,7 +347,11 @@ def _leave_one_out_loss(
     return _log_loss(sample.targets - residual, sample, assessed)
 
 
-def _log_loss(scores: Array, sample: Sample, assessed: Array) -> float:
+def _log_loss(
+    scores: Array,
+    sample: Sample,
+    assessed: Array,
+) -> float:
     """The mean log loss of rows at the best temperature, weighted by mass; the squared
     error of tags, whose scores are no shares of one.
     """

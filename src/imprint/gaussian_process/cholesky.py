@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import concatenate, is_torch, namespace
+from imprint.core.arrays import AnyArray, concatenate, is_torch, namespace
 from imprint.kernels.cpu import blocks, on_all_cores, one_blas_thread
 
 BLOCK_ROWS = 512  # rows of a block of the factor
@@ -18,16 +18,18 @@ DEVICE_BLOCK_ROWS = 2048  # the same on a GPU
 SLICE_ROWS = 256
 
 
-def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
+def zeros_like(
+    shape: tuple[int, ...],
+    x: Any,
+    dtype: str = "float64",
+) -> Any:
     """Zeros as a NumPy array, or as a tensor on the device of x."""
-    return (
-        x.new_zeros(shape, dtype=getattr(namespace(x), dtype))
-        if is_torch(x)
-        else np.zeros(shape, dtype)
-    )
+    if is_torch(x):
+        return x.new_zeros(shape, dtype=getattr(namespace(x), dtype))
+    return np.zeros(shape, dtype)
 
 
-def block_rows(x: Any) -> int:
+def block_rows(x: AnyArray) -> int:
     """Rows of a block of the factor, for arrays like x."""
     return DEVICE_BLOCK_ROWS if is_torch(x) else BLOCK_ROWS
 
@@ -50,7 +52,7 @@ class Factor:
         return sum(map(len, self.inverses))
 
     @staticmethod
-    def of(M: Any) -> "Factor":
+    def of(M: AnyArray) -> "Factor":
         """The factor of a symmetric matrix of which the lower triangle is read."""
         return Factor().extended(M[:, :0], M)
 
@@ -58,71 +60,71 @@ class Factor:
         """L as a dense matrix.  # (n, n)"""
         L = zeros_like((len(self), len(self)), self.inverses[0])
         for left, inverse in zip(self.left, self.inverses):
-            start, stop = left.shape[1], left.shape[1] + len(inverse)
-            L[start:stop, :start], L[start:stop, start:stop] = (
-                left,
-                namespace(inverse).linalg.inv(inverse),
-            )
+            start = left.shape[1]
+            stop = start + len(inverse)
+            L[start:stop, :start] = left
+            L[start:stop, start:stop] = namespace(inverse).linalg.inv(inverse)
         return L
 
-    def extended(self, coupling: Any, corner: Any) -> "Factor":
+    def extended(self, coupling: AnyArray, corner: AnyArray) -> "Factor":
         """The factor of M with more rows: their entries with the rows before, and among
         themselves (lower triangle).
 
         Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive
         definite.
         """
-        factor, step = self, block_rows(corner)
-        for rows in blocks(len(corner), step):
+        factor = self
+        concatenated = namespace(corner).concatenate
+        for rows in blocks(len(corner), block_rows(corner)):
             before = corner[rows, : rows.start]
-            left = factor.forward(
-                namespace(corner).concatenate([coupling[rows], before], axis=1)
-            )
-            factor = factor._with_block(
-                left, _inverse_factor(corner[rows, rows] - _products(left))
-            )
+            right_side = concatenated([coupling[rows], before], axis=1)
+            left = factor.forward(right_side)
+            # what the rows before do not explain of the new ones (Schur complement)
+            rest = corner[rows, rows] - _products(left)
+            factor = factor._with_block(left, _inverse_factor(rest))
         return factor
 
-    def _with_block(self, left: Any, inverse: Any) -> "Factor":
+    def _with_block(self, left: AnyArray, inverse: AnyArray) -> "Factor":
         """The factor with one more block of rows, merged with the last block if both
         fit into one.
         """
-        if not self.inverses or len(self.inverses[-1]) + len(inverse) > block_rows(
-            left
-        ):
+        is_first = not self.inverses
+        if is_first or len(self.inverses[-1]) + len(inverse) > block_rows(left):
             return Factor((*self.left, left), (*self.inverses, inverse))
-        last, start, before = (
-            self.inverses[-1],
-            self.left[-1].shape[1],
-            len(self.inverses[-1]),
-        )
-        merged = zeros_like((before + len(inverse), before + len(inverse)), inverse)
-        merged[:before, :before], merged[before:, before:] = last, inverse
+        last = self.inverses[-1]
+        start = self.left[-1].shape[1]
+        before = len(last)
+        size = before + len(inverse)
+        # the inverse of [[A, 0], [C, D]] is [[A^-1, 0], [-D^-1 C A^-1, D^-1]]
+        merged = zeros_like((size, size), inverse)
+        merged[:before, :before] = last
+        merged[before:, before:] = inverse
         merged[before:, :before] = -inverse @ left[:, start:] @ last
-        return Factor(
-            (*self.left[:-1], concatenate([self.left[-1], left[:, :start]])),
-            (*self.inverses[:-1], merged),
-        )
+        joined = concatenate([self.left[-1], left[:, :start]])
+        return Factor((*self.left[:-1], joined), (*self.inverses[:-1], merged))
 
-    def forward(self, B: Any) -> Any:
+    def forward(self, B: AnyArray) -> Any:
         """Rows x with L x = b for the rows b of B."""
         return _in_slices(self._forward, B)
 
-    def backward(self, B: Any) -> Any:
+    def backward(self, B: AnyArray) -> Any:
         """Rows x with L' x = b for the rows b of B."""
         return _in_slices(self._backward, B)
 
-    def solve(self, B: Any) -> Any:
+    def solve(self, B: AnyArray) -> Any:
         """Rows x with M x = b for the rows b of B."""
         return self.backward(self.forward(B))
 
-    def _forward(self, B: Any) -> None:
-        first, width = _first_column(B), _columns_together(B)
+    def _forward(self, B: AnyArray) -> None:
+        first = _first_column(B)
+        width = _columns_together(B)
         for left, inverse in zip(self.left, self.inverses):
-            start, stop = left.shape[1], left.shape[1] + len(inverse)
+            start = left.shape[1]
+            stop = start + len(inverse)
             if stop <= first:
                 continue
-            known, out = min(first, start), B[:, start:stop]
+            known = min(first, start)
+            out = B[:, start:stop]
             for rows in blocks(len(inverse), width):
                 _subtract_product(out[:, rows], B[:, known:start], left[rows, known:].T)
             # the inverse is lower triangular
@@ -130,9 +132,10 @@ class Factor:
                 rows = slice(max(last - width, 0), last)
                 out[:, rows] = out[:, :last] @ inverse[rows, :last].T
 
-    def _backward(self, B: Any) -> None:
+    def _backward(self, B: AnyArray) -> None:
         for left, inverse in zip(reversed(self.left), reversed(self.inverses)):
-            start, stop = left.shape[1], left.shape[1] + len(inverse)
+            start = left.shape[1]
+            stop = start + len(inverse)
             part = B[:, start:stop] @ inverse
             B[:, start:stop] = part
             _subtract_product(B[:, :start], part, left)
@@ -147,20 +150,23 @@ def _first_column(B: Any) -> int:
     return int(B.any(axis=0).argmax())
 
 
-def _columns_together(B: Any) -> int:
+def _columns_together(B: AnyArray) -> int:
     """Columns of a block that are solved together: on a GPU half of them where many
     rows are solved.
 
     An H200 multiplies 2048 x n x 1024 at 62 TFLOP/s and 2048 x n x 2048 at 54.
     """
-    return (
-        block_rows(B) // 2
-        if is_torch(B) and len(B) > block_rows(B) // 2
-        else block_rows(B)
-    )
+    rows = block_rows(B)
+    if is_torch(B) and len(B) > rows // 2:
+        return rows // 2
+    return rows
 
 
-def _subtract_product(out: Any, A: Any, B: Any) -> None:
+def _subtract_product(
+    out: Any,
+    A: Any,
+    B: Any,
+) -> None:
     """out -= A B."""
     if is_torch(out):
         out.addmm_(A, B, alpha=-1)  # no memory for the product
@@ -184,13 +190,13 @@ def _inverse_factor(M: Any) -> Any:
 
 
 def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
+    """Solve for some right-hand sides at a time, in place."""
     if is_torch(B):
         if B.numel():
             function(B)
         return B
-    on_all_cores(
-        lambda rows: function(B[rows]), blocks(len(B) if B.size else 0, SLICE_ROWS)
-    )
+    count = len(B) if B.size else 0
+    on_all_cores(lambda rows: function(B[rows]), blocks(count, SLICE_ROWS))
     return B
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import (
+    AnyArray,
     Array,
     cast_like,
     dtype_name,
@@ -35,8 +36,11 @@ SYSTEM_PROXIES = 256  # in the system of a query
 # of a class that count when the number of classes of a query is chosen: five classes
 # take part if they have more. A matter of taste; it was not tuned
 CLASS_PROXIES = 50
-PADDING_NOISE = 1e12  # of the padding of classes that have fewer proxies than others
-# for less noise, kernels of float32 proxies are computed in float64
+# Of the padding of classes that have fewer proxies than others: its weight in a
+# solution is at most the inverse, which float32 scores cannot show.
+PADDING_NOISE = 1e12
+# For less noise, kernels of float32 proxies are computed in float64: an error of 1e-7
+# in a kernel changes a solution by up to this divided by the noise, 1e-4.
 MIN_FLOAT32_NOISE = 1e-3
 MAX_KERNELS = 2**24  # in memory at a time
 BLOCK_SYSTEMS = 16  # solved at a time
@@ -48,23 +52,22 @@ class LocalProcess:
     NumPy's or torch's.
     """
 
-    weights: Any  # (p, d)
+    weights: AnyArray  # (p, d)
     labels: Array  # (p,)
     noise: Any  # (p,) float64
     rate: float
     n_classes: int
-    centre: Any  # (d,)
+    centre: AnyArray  # (d,)
 
     @cached_property
     def _means(self) -> Any:
         """Lifted class means.  # (classes, d + 2) float32"""
-        sums = np.add.reduceat(
-            to_numpy(self.weights), self._members[:, 0], axis=0, dtype=np.float64
-        )
+        weights = to_numpy(self.weights)
+        starts = self._members[:, 0]
+        sums = np.add.reduceat(weights, starts, axis=0, dtype=np.float64)
         means = sums / np.bincount(self.labels)[:, None]
-        return lift_proxies(
-            like(means, self.weights), self.centre, self.rate, "float32"
-        )
+        rows = like(means, self.weights)
+        return lift_proxies(rows, self.centre, self.rate, "float32")
 
     @cached_property
     def _members(self) -> Array:
@@ -73,37 +76,33 @@ class LocalProcess:
         """
         sizes = np.bincount(self.labels)
         steps = np.arange(sizes.max())
-        return np.where(
-            steps < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + steps, -1
-        )
+        starts = np.cumsum(sizes) - sizes
+        is_member = steps < sizes[:, None]
+        return np.where(is_member, starts[:, None] + steps, -1)
 
-    def scores(self, Q: Any) -> Any:
+    def scores(self, Q: AnyArray) -> Any:
         """The expected value of every class at every query, 1 for certain.  # (q,
         classes) in the type of Q
         """
         return self.scores_and_doubt(Q)[0]
 
-    def scores_and_doubt(self, Q: Any) -> tuple[Any, Any]:
+    def scores_and_doubt(self, Q: AnyArray) -> tuple[Any, Any]:
         """`scores` and `doubt` of the same queries."""
         chosen, shares, doubt = self._solve(Q)
         out = np.zeros((len(chosen), self.n_classes))
-        np.add.at(
-            out,
-            (np.arange(len(chosen))[:, None], self.labels[chosen]),
-            shares * (chosen >= 0),
-        )
+        queries = np.arange(len(chosen))[:, None]
+        is_proxy = chosen >= 0
+        np.add.at(out, (queries, self.labels[chosen]), shares * is_proxy)
         return cast_like(like(out, Q), Q), cast_like(like(doubt, Q), Q)
 
     @cached_property
     def _dtype(self) -> str:
         """The type in which kernels are precise enough for the smallest noise."""
-        return (
-            dtype_name(self.weights)
-            if float(self.noise.min()) >= MIN_FLOAT32_NOISE
-            else "float64"
-        )
+        if float(self.noise.min()) < MIN_FLOAT32_NOISE:
+            return "float64"
+        return dtype_name(self.weights)
 
-    def doubt(self, Q: Any) -> Any:
+    def doubt(self, Q: AnyArray) -> Any:
         """The posterior standard deviation: 0 at a certain query, 1 far from all
         proxies.  # (q,) in the type of Q
         """
@@ -115,42 +114,40 @@ class LocalProcess:
         """
         chosen, shares, _ = self._solve(Q)
         out = np.zeros((len(Q), len(self.labels)))
-        shares = (
-            shares
-            * (chosen >= 0)
-            * (self.labels[chosen] == np.asarray(classes)[:, None])
-        )
-        np.add.at(out, (np.arange(len(chosen))[:, None], chosen), shares)
+        is_of_class = self.labels[chosen] == np.asarray(classes)[:, None]
+        shares = shares * (chosen >= 0) * is_of_class
+        queries = np.arange(len(chosen))[:, None]
+        np.add.at(out, (queries, chosen), shares)
         return out
 
-    def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
+    def _solve(self, Q: AnyArray) -> tuple[Array, Array, Array]:
         """Per query: the proxies of its system, their weights in the scores, the doubt.
         # (q, m), (q, m), (q,)
         """
         Q = like(Q, self.weights)
         step = max(1, MAX_KERNELS // self.n_classes)
         with one_blas_thread():
-            chosen = np.concatenate(
-                [self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)]
-            )
+            parts = [self._nearest(Q[rows]) for rows in blocks(max(1, len(Q)), step)]
+        chosen = np.concatenate(parts)
 
         def solve(rows: slice) -> tuple[Array, Array]:
             return self._systems(Q[rows], chosen[rows])
 
-        parts = on_all_cores(
-            solve, blocks(max(1, len(Q)), BLOCK_SYSTEMS), parallel=not is_torch(Q)
-        )
-        shares, doubts = (np.concatenate(part) for part in zip(*parts))
+        batches = blocks(max(1, len(Q)), BLOCK_SYSTEMS)
+        solved = on_all_cores(solve, batches, parallel=not is_torch(Q))
+        shares, doubts = (np.concatenate(part) for part in zip(*solved))
         return chosen, shares, doubts
 
-    def _nearest(self, Q: Any) -> Array:
+    def _nearest(self, Q: AnyArray) -> Array:
         """Indices of the proxies of the classes with the nearest means, -1 for padding;
         of many, those nearest to the query.  # (q, m)
         """
         largest = self._members.shape[1]
         per_class = min(largest, CLASS_PROXIES)
         count = min(self.n_classes, max(2, SYSTEM_PROXIES // per_class))
-        exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
+        # the larger the exponent, the nearer the mean
+        queries = lift_queries(Q, self.centre, "float32")
+        exponents = to_numpy(queries @ self._means.T)
         classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
         candidates = self._members[np.sort(classes, axis=1)]
         candidates = candidates.reshape(len(Q), count * largest)
@@ -163,7 +160,7 @@ class LocalProcess:
         )
         return np.concatenate(chosen)
 
-    def _closest(self, Q: Any, candidates: Array) -> Array:
+    def _closest(self, Q: AnyArray, candidates: Array) -> Array:
         """The candidates nearest to each query, in ascending order; -1 for padding.
         # (q, m)
         """
@@ -178,34 +175,40 @@ class LocalProcess:
             chosen[i, : len(proxies)] = proxies
         return chosen
 
-    def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
+    def _systems(self, Q: AnyArray, chosen: Array) -> tuple[Array, Array]:
         """Solve the systems of some queries: kernels about the query, the solution in
         float64.
         """
-        xp, index = namespace(Q), like(chosen, Q)
-        # (q, m, d)
-        W = cast(self.weights[index], self._dtype) - cast(Q, self._dtype)[:, None]
+        xp = namespace(Q)
+        index = like(chosen, Q)
+        weights = cast(self.weights[index], self._dtype)
+        W = weights - cast(Q, self._dtype)[:, None]  # (q, m, d)
         squares = xp.einsum("qmd,qmd->qm", W, W)
         with exact_products(Q):
             K = W @ W.swapaxes(1, 2)
+        # -|w - z|^2 = 2 w z - |w|^2 - |z|^2
         K *= 2
         K -= squares[:, :, None]
         K -= squares[:, None, :]
         K *= self.rate
-        K, squares = cast(xp.exp(K), "float64"), cast(squares, "float64")
+        K = cast(xp.exp(K), "float64")
+        squares = cast(squares, "float64")
+        noise = xp.where(index >= 0, self.noise[index], PADDING_NOISE)
         diagonal = np.arange(K.shape[1])
-        K[:, diagonal, diagonal] = 1 + xp.where(
-            index >= 0, self.noise[index], PADDING_NOISE
-        )
+        K[:, diagonal, diagonal] = 1 + noise
         k = xp.exp(-self.rate * squares)
         shares = xp.linalg.solve(K, k[:, :, None])[:, :, 0]
-        explained = (shares * k).sum(axis=1)
-        return to_numpy(shares), np.sqrt(np.maximum(1 - to_numpy(explained), 0))
+        explained = to_numpy((shares * k).sum(axis=1))
+        return to_numpy(shares), np.sqrt(np.maximum(1 - explained, 0))
 
 
-def solve_locally(weights: Any, labels: Array, noise: Any, rate: float) -> LocalProcess:
+def solve_locally(
+    weights: AnyArray,
+    labels: Array,
+    noise: AnyArray,
+    rate: float,
+) -> LocalProcess:
     """The proxies `weights` (p, d), their classes 0, 1, ... and their noise."""
     noise = cast(like(noise, weights), "float64")
-    return LocalProcess(
-        weights, labels, noise, rate, int(labels.max()) + 1, centre_of(weights)
-    )
+    n_classes = int(labels.max()) + 1
+    return LocalProcess(weights, labels, noise, rate, n_classes, centre_of(weights))

@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import (
+    AnyArray,
     Array,
     Proxies,
     cast_like,
@@ -25,6 +27,7 @@ from imprint.core.arrays import (
     to_numpy,
 )
 from imprint.core.blocks import as_number, column_slices
+from imprint.core.graph import GraphBuilder
 from imprint.gaussian_process.gaussian import SLICE_ROWS
 from imprint.kernels.cpu import blocks, on_all_cores
 
@@ -59,7 +62,7 @@ class Metric:
     removed: Array
     mixing: Array
 
-    def apply(self, X: Any) -> Any:
+    def apply(self, X: AnyArray) -> Any:
         """Rows in the metric, as NumPy array or tensor of the type of X.  # (n, d)"""
         scales, directions, removed = self._operands(X)
         scaled = X * scales
@@ -95,7 +98,7 @@ class Metric:
             along = X - ((X @ self.directions.T) * self.removed) @ self.directions
         return np.asarray(along * self.scales)
 
-    def tensors(self, dtype: Any) -> dict[str, Array]:
+    def tensors(self, dtype: DTypeLike) -> dict[str, Array]:
         """The arrays of the map, for programs without this library."""
         return {
             "scales": self.scales.astype(dtype),
@@ -103,7 +106,12 @@ class Metric:
             "removed": self.removed.astype(dtype),
         }
 
-    def graph(self, g: Any, x: str, dtype: Any) -> str:
+    def graph(
+        self,
+        g: GraphBuilder,
+        x: str,
+        dtype: DTypeLike,
+    ) -> str:
         """The name of rows `x` in the metric in an ONNX graph `g`."""
         scaled = g.add("Mul", x, g.constant(self.scales, dtype))
         if not len(self.removed):
@@ -114,7 +122,7 @@ class Metric:
         return str(g.add("Sub", scaled, away))
 
 
-def read_shrinkage(value: Any) -> str | float | None:
+def read_shrinkage(value: object) -> str | float | None:
     """A shrinkage as a legal parameter; None for anything else."""
     if isinstance(value, str):
         return value if value in ("auto", "none") else None
@@ -147,7 +155,10 @@ def share_blocks(widths: Sequence[int], shares: Sequence[float]) -> Metric:
 
 
 def shrink_within_classes(
-    metric: Metric, rows: Array, labels: Array, shrinkage: float
+    metric: Metric,
+    rows: Array,
+    labels: Array,
+    shrinkage: float,
 ) -> Metric:
     """The metric with less weight for directions that vary within classes.
 
@@ -179,7 +190,11 @@ def shrink_within_classes(
 
 
 def with_directions(
-    metric: Metric, rows: Array, labels: Array, mixing: Array, removed: Array
+    metric: Metric,
+    rows: Array,
+    labels: Array,
+    mixing: Array,
+    removed: Array,
 ) -> Metric:
     """The metric of block weights with directions that are combinations of rows."""
     if not len(removed):
@@ -188,13 +203,17 @@ def with_directions(
     return Metric(metric.weights, metric.scales, directions, removed, mixing)
 
 
-def _deviations(metric: Metric, rows: Array, labels: Array) -> Array:
+def _deviations(
+    metric: Metric,
+    rows: Array,
+    labels: Array,
+) -> Array:
     """Weighted rows relative to the means of their classes.  # (n, d)"""
     scaled = rows.astype(np.float64) * metric.scales
     return np.asarray(scaled - _class_means(scaled, labels))
 
 
-def scatter(proxies: Proxies, rows: Any) -> Scatter:
+def scatter(proxies: Proxies, rows: AnyArray) -> Scatter:
     """The scatter of proxies; `rows` are their weights, in the metric or not."""
     X = np.asarray(to_numpy(rows), dtype=np.float64)
     mass = proxies.mass / proxies.mass.sum()
@@ -204,7 +223,11 @@ def scatter(proxies: Proxies, rows: Any) -> Scatter:
     return Scatter(total, within)
 
 
-def _class_means(X: Array, labels: Array, mass: Array | None = None) -> Array:
+def _class_means(
+    X: Array,
+    labels: Array,
+    mass: Array | None = None,
+) -> Array:
     """The mean of the class of each row.  # (n, d)"""
     weight = np.ones(len(X)) if mass is None else mass
     present, index = np.unique(labels, return_inverse=True)

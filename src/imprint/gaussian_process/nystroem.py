@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, is_torch, like, namespace
+from imprint.core.arrays import AnyArray, Array, is_torch, like, namespace
 from imprint.gaussian_process.centres import choose_centres
 from imprint.gaussian_process.cholesky import BLOCK_ROWS, Factor, zeros_like
 from imprint.gaussian_process.gaussian import (
@@ -46,21 +46,21 @@ class Nystroem(Process):
     """
 
     rows: Array  # (m,) which proxies are centres
-    centre: Any  # (d,)
-    lifted: Any  # (m, d + 2)
-    by_class: Any  # (classes, m) coefficients
+    centre: AnyArray  # (d,)
+    lifted: AnyArray  # (m, d + 2)
+    by_class: AnyArray  # (classes, m) coefficients
     prior: Factor  # of K_zz, L L'
     data: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T, estimated from the centres
 
-    def _explained(self, k: Any) -> Any:
+    def _explained(self, k: AnyArray) -> Any:
         k = self.prior.forward(k)
         return squared_norms(k) - squared_norms(self.data.forward(k + 0))
 
 
 def solve_by_centres(
-    weights: Any,
+    weights: AnyArray,
     labels: Array,
-    noise: Any,
+    noise: AnyArray,
     rate: float,
     count: int,
     targets: Array | None = None,
@@ -74,62 +74,66 @@ def solve_by_centres(
     proportion to their number, so they do not depend on the order in which classes were
     added.
     """
-    centre, rows = centre_of(weights), choose_centres(labels, count)
+    centre = centre_of(weights)
+    rows = choose_centres(labels, count)
     chosen = weights[like(rows, weights)]
     lifted = lift_proxies(chosen, centre, rate)
     noise = cast(like(noise, weights), "float64")
     prior = Factor.of(noisy_kernels(lift_queries(chosen, centre), lifted, JITTER))
-    data = Factor.of(
-        _estimated_gram(
-            prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]
-        )
-    )
+    # each centre stands for as many proxies, so the sum over all is estimated
+    precision = len(labels) / len(rows) / noise[like(rows, noise)]
+    data = Factor.of(_estimated_gram(prior.lower(), precision))
     kernels = _Kernels(weights, noise, centre, lifted)
 
-    def product(B: Any) -> Any:
+    def product(B: AnyArray) -> Any:
         """The preconditioned system times the rows of B."""
-        fitted = prior.forward(
-            kernels.normal_product(prior.backward(data.backward(B + 0)))
-        )
+        # solving overwrites its argument: B + 0 is a copy
+        coefficients = prior.backward(data.backward(B + 0))
+        fitted = prior.forward(kernels.normal_product(coefficients))
         return data.forward(fitted + data.backward(B + 0))
 
-    right_side = data.forward(
-        prior.forward(kernels.transposed(targets_of(labels, targets, weights)))
-    )
+    observed = kernels.transposed(targets_of(labels, targets, weights))
+    right_side = data.forward(prior.forward(observed))
     solution = conjugate_gradients(product, right_side)
     by_class = prior.backward(data.backward(solution))
     return Nystroem(rows, centre, lifted, by_class, prior, data)
 
 
-def conjugate_gradients(product: Any, B: Any) -> Any:
+def conjugate_gradients(product: Callable[[AnyArray], Any], B: AnyArray) -> Any:
     """Rows x with H x = b for the rows b of B, where `product` gives H x for rows x; H
     is positive definite.
     """
-    X, residual = B * 0, B + 0
-    direction, squares = residual + 0, (residual * residual).sum(axis=1)
+    where = namespace(B).where
+    X = B * 0
+    residual: Any = B + 0
+    direction = residual + 0
+    squares = (residual * residual).sum(axis=1)
     limit = TOLERANCE**2 * squares
     for _ in range(MAX_STEPS):
         if bool((squares <= limit).all()):
             break
         image = product(direction)
         curvature = (direction * image).sum(axis=1)
-        step = (squares / namespace(B).where(curvature > 0, curvature, np.inf))[:, None]
+        # a step of zero where a row is solved
+        step = (squares / where(curvature > 0, curvature, np.inf))[:, None]
         X += step * direction
         residual -= step * image
-        before, squares = squares, (residual * residual).sum(axis=1)
-        ratio = squares / namespace(B).where(before > 0, before, np.inf)
+        before = squares
+        squares = (residual * residual).sum(axis=1)
+        ratio = squares / where(before > 0, before, np.inf)
         direction = residual + ratio[:, None] * direction
     return X
 
 
-def _estimated_gram(L: Any, weight: Any) -> Any:
+def _estimated_gram(L: AnyArray, weight: AnyArray) -> Any:
     """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower
     triangle.  # (m, m)
     """
     M = zeros_like(L.shape, L)
 
     def fill(rows: slice) -> None:
-        start, stop = rows.start, rows.stop
+        start = rows.start
+        stop = rows.stop
         part = L[start:, rows] * weight[start:, None]  # what is above is zero
         M[rows, :stop] = part.T @ L[start:, :stop]
 
@@ -144,8 +148,16 @@ class _Kernels:
     memory.
     """
 
-    def __init__(self, weights: Any, noise: Any, centre: Any, lifted: Any) -> None:
-        self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
+    def __init__(
+        self,
+        weights: AnyArray,
+        noise: AnyArray,
+        centre: AnyArray,
+        lifted: AnyArray,
+    ) -> None:
+        self.weights = weights
+        self.noise = cast(noise, "float32")
+        self.centre = centre
         self.lifted = cast(lifted, "float32")
         self.blocks = blocks(len(weights), KERNEL_ROWS)
         fits = len(weights) * len(lifted) <= MAX_STORED_KERNELS
@@ -153,9 +165,8 @@ class _Kernels:
 
     def _block(self, rows: slice) -> Any:
         """Kernels of some proxies with the centres.  # (rows, m)"""
-        return kernel_rows(
-            lift_queries(self.weights[rows], self.centre, "float32"), self.lifted
-        )
+        left = lift_queries(self.weights[rows], self.centre, "float32")
+        return kernel_rows(left, self.lifted)
 
     def _sum(self, part: Callable[[slice, Any], Any]) -> Any:
         """The sum over blocks of `part(rows, kernels)`, in their order.  # (classes, m)
@@ -163,19 +174,23 @@ class _Kernels:
         """
 
         def block(i: int) -> Any:
-            k = self._block(self.blocks[i]) if self.stored is None else self.stored[i]
-            return cast(part(self.blocks[i], k), "float64")
+            rows = self.blocks[i]
+            k = self._block(rows) if self.stored is None else self.stored[i]
+            return cast(part(rows, k), "float64")
 
+        # kernels that are computed again use all cores themselves
         parallel = self.stored is not None and not is_torch(self.weights)
         return sum_on_all_cores(block, range(len(self.blocks)), parallel=parallel)
 
-    def normal_product(self, A: Any) -> Any:
+    def normal_product(self, A: AnyArray) -> Any:
         """K_zw N^-1 K_wz times the rows of A.  # (classes, m)"""
         narrow = cast(A, "float32")
         return self._sum(lambda rows, k: (narrow @ k.T / self.noise[rows]) @ k)
 
-    def transposed(self, Y: Any) -> Any:
+    def transposed(self, Y: AnyArray) -> Any:
         """K_zw N^-1 times the rows of Y.  # (classes, m)"""
-        return self._sum(
-            lambda rows, k: (cast(Y[:, rows], "float32") / self.noise[rows]) @ k
-        )
+
+        def part(rows: slice, k: AnyArray) -> Any:
+            return (cast(Y[:, rows], "float32") / self.noise[rows]) @ k
+
+        return self._sum(part)

@@ -7,11 +7,10 @@ LeVeque, 1979.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import Array, State, dtype_name, namespace
+from imprint.core.arrays import AnyArray, Array, State, dtype_name, namespace
 from imprint.kernels.rows import centred_moments
 
 # of a system that is solved again when classes are added or removed; larger are updated
@@ -22,7 +21,7 @@ MIN_DEVIATION = 2.0**-70
 MIN_SCATTER = 1e-12
 
 
-def moments(X: Any, weight: Array | None = None) -> State:
+def moments(X: AnyArray, weight: Array | None = None) -> State:
     """Mean, sum of squared distances from it, and number of rows (their total
     weight).
     """
@@ -81,11 +80,10 @@ def scale(sums: State) -> float:
     than rounding error.
     """
     deviation = variance(sums) ** 0.5
-    return (
-        2 * variance(sums)
-        if deviation > MIN_DEVIATION * float(abs(_centred(sums)["mean"]).max())
-        else 1.0
-    )
+    largest = float(abs(_centred(sums)["mean"]).max())
+    if deviation > MIN_DEVIATION * largest:
+        return 2 * variance(sums)
+    return 1.0
 
 
 def variance(sums: State) -> float:
@@ -106,7 +104,9 @@ def scale_for(sums: State, count: int) -> float:
     """The scale of distances between this number of proxies, rounded where the system
     is updated.
     """
-    return rounded_scale(scale(sums)) if is_updated(count) else scale(sums)
+    if is_updated(count):
+        return rounded_scale(scale(sums))
+    return scale(sums)
 
 
 def is_updated(count: int) -> bool:
@@ -116,12 +116,9 @@ def is_updated(count: int) -> bool:
     return count > MAX_RESOLVED_PROXIES
 
 
-def differ(W: Any) -> bool:
+def differ(W: AnyArray) -> bool:
     """Whether some rows differ by more than rounding error."""
     amax = namespace(W).amax
-    return bool(
-        (
-            amax(abs(W - W[0]), axis=0)
-            > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)
-        ).any()
-    )
+    rounding = 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)
+    spread = amax(abs(W - W[0]), axis=0)
+    return bool((spread > rounding).any())
