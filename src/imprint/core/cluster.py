@@ -60,8 +60,11 @@ class Slots:
     """
 
     def __init__(self, ray: Any, cores: int = 1, gpus: int = 0):
-        self.cores, self.gpus = cores, gpus
-        self._ray, self._count, self._listed_at = ray, 0, -math.inf
+        self.cores = cores
+        self.gpus = gpus
+        self._ray = ray
+        self._count = 0
+        self._listed_at = -math.inf
 
     def count(self) -> int:
         """The number of slots, at most `LISTING_INTERVAL` seconds old.
@@ -80,7 +83,8 @@ class Slots:
                 )
                 for n in nodes
             )
-            self._count, self._listed_at = int(sum(per_node)), time.monotonic()
+            self._count = int(sum(per_node))
+            self._listed_at = time.monotonic()
             if self._count:
                 return self._count
             if time.monotonic() > deadline:

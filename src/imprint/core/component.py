@@ -161,7 +161,9 @@ class Family(Generic[C]):
     """The components of one package, by name or by text."""
 
     def __init__(self, package: str, base: type[C]):
-        self.package, self.base, self.kind = package, base, base.__name__.lower()
+        self.package = package
+        self.base = base
+        self.kind = base.__name__.lower()
         self.load = cache(self._load)
 
     def names(self) -> list[str]:

@@ -153,7 +153,8 @@ class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the 
 
     def __init__(self, name: str, reason: str):
         super().__init__(name, reason)
-        self.name, self.reason = name, reason
+        self.name = name
+        self.reason = reason
 
     def __str__(self) -> str:
         return f"Cannot read {self.name}: {self.reason.rstrip('.')}."

@@ -52,7 +52,7 @@ def from_lists(rows: Iterable[Iterable[Any]], classes: Iterable[Any] = ()) -> Ta
     """Label sets given as sets, lists or tuples of texts or of integers; labels among
     `classes` may have no row.
     """
-    sets = [{plain(label) for label in row} for row in rows]
+    sets = [set(map(plain, row)) for row in rows]
     labels = set(classes).union(*sets)
     if {type(label) for label in labels} not in ({str}, {int}) or "" in labels:
         raise ParameterError(
@@ -78,37 +78,56 @@ def read_tags(y: Any, classes: Sequence[Any] | None = None) -> Tagged | None:
     scikit-learn.
     """
     column_names = [plain(name) for name in getattr(y, "columns", [])]
-    y = y.toarray() if hasattr(y, "toarray") else y
-    rows = (
-        list(y)
-        if isinstance(y, list | tuple)
-        or getattr(getattr(y, "dtype", None), "kind", "") == "O"
-        else []
-    )
-    if rows and all(isinstance(row, set | frozenset | list | tuple) for row in rows):
-        equal_length = len({len(row) for row in rows}) == 1 and not isinstance(
-            rows[0], set | frozenset
-        )
-        if (
-            not equal_length
-            or len(rows[0]) < 2
-            or not {plain(v) for row in rows for v in row} <= {0, 1}
-        ):
-            return from_lists(rows, classes or ())
+    if hasattr(y, "toarray"):  # a sparse matrix
+        y = y.toarray()
+    rows = _rows_of_labels(y)
+    if rows is not None:
+        return from_lists(rows, classes or ())
     Y = np.asarray(y.cpu() if hasattr(y, "cpu") else y)
-    if (
-        Y.ndim != 2
-        or Y.shape[1] < 2
-        or Y.dtype.kind not in "biuf"
-        or not np.isin(Y, (0, 1)).all()
-    ):
+    if not _is_indicator(Y):
         return None
-    labels = column_names or (range(Y.shape[1]) if classes is None else classes)
+    labels: Sequence[Any] = range(Y.shape[1])
+    if column_names:
+        labels = column_names
+    elif classes is not None:
+        labels = classes
     if len(labels) != Y.shape[1]:
         raise ParameterError(
             f"y has {Y.shape[1]} columns; the model has {len(labels)} labels. Give sets"
             " of labels."
         )
-    return from_lists(
-        ([labels[c] for c in np.flatnonzero(row).tolist()] for row in Y), labels
-    )
+    sets = []
+    for row in Y:
+        columns = np.flatnonzero(row).tolist()
+        sets.append([labels[c] for c in columns])
+    return from_lists(sets, labels)
+
+
+def _rows_of_labels(y: Any) -> list[Any] | None:
+    """The rows of y if each is a set or list of labels; None if they are not, or if
+    they are the rows of an indicator matrix.
+    """
+    is_list = isinstance(y, list | tuple)
+    holds_objects = getattr(getattr(y, "dtype", None), "kind", "") == "O"
+    if not is_list and not holds_objects:
+        return None
+    rows = list(y)
+    if not rows:
+        return None
+    if not all(isinstance(row, set | frozenset | list | tuple) for row in rows):
+        return None
+    # a matrix has rows of one length, in an order, with at least two columns
+    width = len(rows[0])
+    if isinstance(rows[0], set | frozenset) or width < 2:
+        return rows
+    if any(len(row) != width for row in rows):
+        return rows
+    values = {plain(value) for row in rows for value in row}
+    return None if values <= {0, 1} else rows
+
+
+def _is_indicator(Y: Array) -> bool:
+    """Whether an array is a matrix of 0 and 1 with at least two columns."""
+    if Y.ndim != 2 or Y.shape[1] < 2 or Y.dtype.kind not in "biuf":
+        return False
+    return bool(np.isin(Y, (0, 1)).all())

@@ -19,7 +19,8 @@ KINDS = {str: "text", int: "integer", float: "float", bool: "boolean"}
 """The Python types of labels, and their names in errors."""
 # 1,233 decimal digits; Python refuses to print integers of more than 4,300
 MAX_INTEGER_BITS = 4096
-INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
+INT64 = np.iinfo(np.int64)
+UINT64 = np.iinfo(np.uint64)
 
 
 def as_labels(values: Iterable[Any]) -> Array:

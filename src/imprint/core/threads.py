@@ -54,7 +54,8 @@ class Lazy:
         """Use the entries of another cache, present and future; both must derive from
         the same value.
         """
-        self._entries, self.source = other._entries, other.source
+        self._entries = other._entries
+        self.source = other.source
 
 
 if TYPE_CHECKING:

@@ -32,11 +32,16 @@ class SupervisedThread:
         max_batch: int,
         closed: str = "This project was closed; reload the page.",
     ):
-        self.name, self._work, self._max_batch = name, work, max_batch
+        self.name = name
+        self._work = work
+        self._max_batch = max_batch
         self._closed_sentence = closed
         self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
         self._batch: list[QueuedTask] = []
-        self._failures, self._restarts, self._closed, self._lock = 0, 0, False, Lock()
+        self._failures = 0
+        self._restarts = 0
+        self._closed = False
+        self._lock = Lock()
         # the message of the last failure; None after a batch has succeeded
         self.error: str | None = None
         self._start()

@@ -60,7 +60,8 @@ class Database:
     def __init__(
         self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True
     ) -> None:
-        self.path, self._lock = path, RLock()
+        self.path = path
+        self._lock = RLock()
         with self._reporting_errors():
             self._connection = sqlite3.connect(
                 path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
