@@ -88,7 +88,7 @@ def test_files_are_copied_and_a_page_is_written(imprint, model, pool, tmp_path):
     assert "4 files copied" in done.err
     page = (tmp_path / "page.html").read_text("utf-8")
     assert page.count("data:image/") >= 4
-    assert "4 of 16 inputs" in page
+    assert "4 of 16 images" in page
     assert "reason" in done.out
 
 
