@@ -109,13 +109,14 @@ def _in_triton(
         else:
             # a copy in main memory: rows are compared byte by byte
             results[index] = _Data(to_numpy(rows[i]), None, tol).trivial(k)
-    of_clustered = in_triton(
-        rows,  # type: ignore[arg-type]
-        [problems[index] for index in clustered],
-        max_iter=max_iter,
-        tol=tol,
-    )
-    results |= zip(clustered, of_clustered)
+    if clustered:
+        of_clustered = in_triton(
+            rows,  # type: ignore[arg-type]
+            [problems[index] for index in clustered],
+            max_iter=max_iter,
+            tol=tol,
+        )
+        results |= zip(clustered, of_clustered)
     return [results[index] for index in range(len(problems))]
 
 
