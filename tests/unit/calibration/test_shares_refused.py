@@ -77,3 +77,24 @@ def test_models_of_folds_take_over_the_choices_of_the_model():
             assert bool(len(metric.removed)) == bool(len(chosen.removed))
         choices.add((chosen.weights, bool(len(chosen.removed))))
     assert len(choices) > 1
+
+
+def test_the_calibration_of_blocks_is_that_of_a_model_that_never_saw_a_class(tmp_path):
+    """The choices that models of folds take over are those of the remaining classes."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(5), 20)
+    centres = 0.7 * rng.normal(size=(5, sum(WIDTHS)))
+    X = (centres[y] + rng.normal(size=(len(y), sum(WIDTHS)))).astype(np.float32)
+    Q = X + rng.normal(size=X.shape).astype(np.float32)
+    settings = {"blocks": WIDTHS, "calibrate": True, "random_state": 0}
+    forgot = ImprintClassifier(**settings).fit(X, y).forget(3)
+    never = ImprintClassifier(**settings).fit(X[y != 3], y[y != 3])
+    assert np.array_equal(forgot.known(Q), never.known(Q))
+    assert forgot.expected_accuracy_ == never.expected_accuracy_
+    forgot.save(tmp_path / "forgot")
+    never.save(tmp_path / "never")
+    assert (tmp_path / "forgot").read_bytes() == (tmp_path / "never").read_bytes()
+    again = ImprintClassifier.load(tmp_path / "forgot")
+    again.partial_fit(X[y == 3], y[y == 3])
+    whole = ImprintClassifier(**settings).fit(X, y)
+    assert np.array_equal(again.known(Q), whole.known(Q))
