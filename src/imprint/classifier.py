@@ -404,7 +404,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         needs `calibrate=True`.
 
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong (measured:
-        3.9 to 5.8 % of rows like the training rows, up to 19 % of others), over all
+        4 to 6 % of rows like the training rows, 1 to 19 % of others), over all
         classes together.
         """
         warn_of_small_samples(

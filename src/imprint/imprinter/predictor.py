@@ -230,7 +230,7 @@ class Predictor:
         1].  # (n,)
 
         A threshold of 0.05 refuses about 5 % of the inputs that do belong (measured:
-        3.9 to 5.8 % of inputs like the training data, up to 19 % of others).
+        4 to 6 % of inputs like the training data, 1 to 19 % of others).
         """
         head = self.state.head
         if not isinstance(items, Embedded):

@@ -64,7 +64,7 @@ def command(
             f"Answer '{NONE_OF_THESE}' if the p-value `known` is below P; in a tree of"
             " classes, answer with the deepest node that is still likely. With 0.05,"
             " about 5 % of the inputs that belong to a class are rejected (measured:"
-            " 3.9 to 5.8 % of inputs like the training data, up to 19 % of others)."
+            " 4 to 6 % of inputs like the training data, 1 to 19 % of others)."
         ),
         rich_help_panel=options.ANSWER_SECTION,
     ),

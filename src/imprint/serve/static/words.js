@@ -35,7 +35,7 @@ export function familiarity(known, noun, missing = 0) {
   return { word: "Familiar", detail: `${share} of your ${noun}s look at least this unusual (p-value ${known.toPrecision(2)}).` };
 }
 
-export const P_VALUE = "The p-value is the share of your examples that look at least as unusual as this input. Below 5 % the answer is “none of these”. About 5 % of the inputs that do belong to a class are rejected as well (measured: 3.9 to 5.8 % of inputs like the examples, up to 19 % of others).";
+export const P_VALUE = "The p-value is the share of your examples that look at least as unusual as this input. Below 5 % the answer is “none of these”. About 5 % of the inputs that do belong to a class are rejected as well (measured: 4 to 6 % of inputs like the examples, 1 to 19 % of others).";
 export const CONTRIBUTION = "The contribution is what an example adds to the score of the predicted class: positive values support it, negative ones oppose it.";
 
 export function advice(one, noun) {
