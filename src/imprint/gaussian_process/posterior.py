@@ -222,7 +222,8 @@ class Posterior(Process):
             return self
         chosen = witnesses_of(self.labels, rows)
         labels = np.zeros(len(chosen), dtype=np.intp)  # doubt needs no classes
-        weights = self.weights[chosen]
+        is_stored = isinstance(self.rows, PlacedRows)
+        weights = self.rows.take(chosen) if is_stored else self.rows[chosen]
         system = solve(weights, labels, self.noise[chosen], self.rate)
         return system.as_witnesses()
 

@@ -21,6 +21,9 @@ from imprint.gaussian_process.posterior import (
 
 WITNESS = "witness_"
 SYSTEM_NAMES = ("coefficients", "noise", "centre", "max_exponent")
+# Of the space of the proxies: a larger factor would make the file of narrow embeddings
+# twice as large, and takes 0.2 s to compute.
+MAX_FACTOR_SHARE = 0.25
 FACTOR_NAMES = ("factor", "factor_blocks")
 STORED_NAMES = (
     *SYSTEM_NAMES,
@@ -33,7 +36,11 @@ def system_to_arrays(system: Posterior) -> State:
     """The arrays of a system without removed rows."""
     arrays = _numbers(system)
     witnesses = system.witnesses
-    if witnesses is not system:
+    space_of_proxies = len(system.labels) * system.centre.nbytes
+    space_of_factor = 4 * len(witnesses.labels) ** 2  # float64, half of a square
+    if witnesses is not system and (
+        space_of_factor <= MAX_FACTOR_SHARE * space_of_proxies
+    ):
         numbers = _numbers(witnesses)
         del numbers["noise"]  # that of some rows of the system
         numbers |= _factor_to_arrays(witnesses.factor)

@@ -30,6 +30,14 @@ def data(dtype="float32", rows=ROWS, seed=0):
     return X.astype(dtype), y
 
 
+@pytest.fixture(scope="module", autouse=True)
+def always_with_factor():
+    """The embeddings of these tests are so narrow that the factor would not be stored."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("imprint.gaussian_process.stored.MAX_FACTOR_SHARE", np.inf)
+        yield
+
+
 @pytest.fixture(scope="module", params=list(CASES))
 def case(request, tmp_path_factory):
     """A model with more proxies than the doubt uses, its file and new rows."""
@@ -157,6 +165,20 @@ def test_arrays_that_do_not_fit_together_are_refused(case, tmp_path, name, chang
     )
     with pytest.raises(FileError, match="is not an imprint model"):
         ImprintClassifier.load(tmp_path / "m.imprint")
+
+
+def test_a_factor_that_is_larger_than_the_proxies_is_not_stored(
+    case, tmp_path, monkeypatch
+):
+    _, path, new = case
+    monkeypatch.setattr("imprint.gaussian_process.stored.MAX_FACTOR_SHARE", 0.25)
+    again = ImprintClassifier.load(path)
+    again.save(tmp_path / "m.imprint")
+    _, arrays = container.read(tmp_path / "m.imprint")
+    assert "solution/centre" in arrays
+    assert not any("witness" in name for name in arrays)
+    smaller = ImprintClassifier.load(tmp_path / "m.imprint")
+    assert_equal(answers(smaller, new[:3]), answers(again, new[:3]))
 
 
 def test_files_without_the_newer_arrays_are_solved_again(case, tmp_path):
