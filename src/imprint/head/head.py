@@ -112,7 +112,8 @@ class Head(Decider):
         added = self.method.summarise(new_rows, self.seed, new, new_weights)
         return self._changed(
             labels=self.labels + tuple(new),
-            states=(*states, *added),
+            # a tuple stays itself: one copy of the pointers, not two
+            states=tuple(states) + tuple(added),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
             folds=self.folds and self.folds.learn(X, y, weight),

@@ -138,4 +138,4 @@ def test_the_number_of_arrays_in_a_file_does_not_grow_with_classes(tmp_path):
         )
         sizes.append(len(container.read(tmp_path / str(classes))[1]))
     assert sizes[0] == sizes[1]
-    assert max(steps[2:]) <= max(steps[:2]) <= 30
+    assert max(steps[2:]) <= max(steps[:2]) <= 35
