@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint import ImprintClassifier, tasks
+from imprint import tasks
 from imprint.collapse import nc1
 from imprint.core.errors import FileError
 from imprint.embeddings import Pack
@@ -336,6 +336,8 @@ def _chosen_shares(X: Array, y: Array, widths: Sequence[int], seed: int) -> Arra
     """
     task = tasks.resolve(f"shots(n={MOST_ROWS})")
     drawn = task.select(y, seed)
+    from imprint import ImprintClassifier  # takes a moment, and lists need it not
+
     classifier = ImprintClassifier(
         norm_pre="l2",
         generator="all",
