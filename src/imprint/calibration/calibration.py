@@ -33,7 +33,8 @@ MIN_PROBABILITY = 1e-37
 MAX_FLOOR = 0.99
 FLOOR_WITHOUT_ROWS = 0.5
 # the beta prior of the floor, as rows for it and rows against it
-UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20
+UNEXPLAINED_ROWS = 0.1
+EXPLAINED_ROWS = 20
 LOG_TEMPERATURE_RANGE = (-3.0, 3.0)  # of the fit
 TEMPERATURE_RANGE = (1e-6, 1e6)  # in a file
 
@@ -231,16 +232,23 @@ def _fit_temperature(predictions: OutOfFold) -> tuple[float, float]:
         return -log_likelihood - log_prior, floor
 
     best = minimize_scalar(
-        lambda t: loss(t)[0], bounds=LOG_TEMPERATURE_RANGE, method="bounded"
+        lambda t: loss(t)[0],
+        bounds=LOG_TEMPERATURE_RANGE,
+        method="bounded",
     ).x
     return float(np.exp(best)), loss(best)[1]
 
 
-def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
+def _best_floor(
+    likelihoods: Array,
+    uniform: float,
+    weight: Array,
+) -> float:
     """The floor where the slope of the log posterior is zero, by bisection; the slope
     decreases.
     """
-    low, high = 0.0, MAX_FLOOR
+    low = 0.0
+    high = MAX_FLOOR
     for _ in range(40):
         middle = (low + high) / 2
         slopes = (uniform - likelihoods) / (
@@ -252,7 +260,11 @@ def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
     return high
 
 
-def calibration_error(P: Array, true: Array, bins: int = 15) -> float:
+def calibration_error(
+    P: Array,
+    true: Array,
+    bins: int = 15,
+) -> float:
     """The expected calibration error: mean gap between confidence and accuracy over
     `bins` equal ranges.
     """

@@ -83,15 +83,20 @@ class CrossValidation:
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     def learn(
-        self, X: Array, y: Array, weight: Array | None = None
+        self,
+        X: Array,
+        y: Array,
+        weight: Array | None = None,
     ) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
         weight = row_masses(X, weight)
-        held, fitted = dict(self.held), dict(self.fitted)
+        held = dict(self.held)
+        fitted = dict(self.fitted)
         seed = self.empty.seed
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
         for label, indices in rows_by_class(y).items():
-            rows, weights = to_numpy(rows_at(X, indices)), weight[indices]
+            rows = to_numpy(rows_at(X, indices))
+            weights = weight[indices]
             before = self.held.get(label)
             earlier_count = 0 if before is None else len(before.digests)
             limit = self._limit(earlier_count + len(rows))
@@ -103,10 +108,8 @@ class CrossValidation:
                     earlier_folds = folds_of(seed, label, len(held[label].digests))[
                         : len(earlier)
                     ]
-                    rows, weights = (
-                        np.concatenate([earlier, rows]),
-                        np.concatenate([earlier_weights, weights]),
-                    )
+                    rows = np.concatenate([earlier, rows])
+                    weights = np.concatenate([earlier_weights, weights])
                     fold = np.concatenate([earlier_folds, fold])
                 large[label] = rows, weights, fold
         states = [self._states_of_large(large, f) for f in range(FOLDS)]
@@ -183,7 +186,9 @@ class CrossValidation:
         return merge_folds(parts)
 
     def with_classes(
-        self, source: "CrossValidation", names: Mapping[str, Any]
+        self,
+        source: "CrossValidation",
+        names: Mapping[str, Any],
     ) -> "CrossValidation":
         """This cross-validation with some classes of `source`; `names` maps each new
         label to the old one.
@@ -215,17 +220,23 @@ class CrossValidation:
         fold = np.empty(len(y), dtype=np.int64)
         for label, indices in rows_by_class(y).items():
             fold[indices] = folds_of_rows(
-                X[indices], self.empty.seed, label, self.held[label].digests
+                X[indices],
+                self.empty.seed,
+                label,
+                self.held[label].digests,
             )
         return fold
 
     def _states_of_large(
-        self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int
+        self,
+        arrived: Mapping[Any, tuple[Array, Array, Array]],
+        f: int,
     ) -> dict[Any, ClassState]:
         """The states of large classes without fold `f`, after more rows, with their
         weights and folds, have arrived.
         """
-        method, seed = self.empty.method, self.empty.seed
+        method = self.empty.method
+        seed = self.empty.seed
         rest = {
             label: (rows[fold != f], weight[fold != f])
             for label, (rows, weight, fold) in arrived.items()
@@ -234,11 +245,16 @@ class CrossValidation:
             {label: rest[label] for label in rest if label not in self.fitted}
         )
         for label in rest.keys() - states.keys():
-            (rows, weight), states[label] = rest[label], self.fitted[label][f]
+            (rows, weight) = rest[label]
+            states[label] = self.fitted[label][f]
             if len(rows):
                 weight_argument = None if (weight == 1).all() else weight
                 states[label] = method.extend(
-                    states[label], rows, seed, label, weight_argument
+                    states[label],
+                    rows,
+                    seed,
+                    label,
+                    weight_argument,
                 )
         return states
 
@@ -246,11 +262,10 @@ class CrossValidation:
         self, classes: Mapping[Any, tuple[Array, Array]]
     ) -> dict[Any, ClassState]:
         """The states of classes from rows and weights."""
-        method, labels = self.empty.method, list(classes)
-        parts, weights = (
-            [rows for rows, _ in classes.values()],
-            [weight for _, weight in classes.values()],
-        )
+        method = self.empty.method
+        labels = list(classes)
+        parts = [rows for rows, _ in classes.values()]
+        weights = [weight for _, weight in classes.values()]
         weight_argument = None
         if not all((weight == 1).all() for weight in weights):
             if method.generator.takes_weights:
@@ -288,7 +303,9 @@ class CrossValidation:
             states[label] = fold_states[0]
         labels = tuple(label for label in self.held if label in states)
         model = replace(
-            self.empty, labels=labels, states=tuple(states[label] for label in labels)
+            self.empty,
+            labels=labels,
+            states=tuple(states[label] for label in labels),
         )
         aggregator = method.aggregator.settled(model.proxies)
         return replace(self.empty, method=replace(method, aggregator=aggregator))
@@ -307,7 +324,9 @@ class CrossValidation:
         }
         labels = tuple(label for label in self.held if label in states)
         return replace(
-            self.settled, labels=labels, states=tuple(states[label] for label in labels)
+            self.settled,
+            labels=labels,
+            states=tuple(states[label] for label in labels),
         )
 
     @lazy
@@ -334,7 +353,9 @@ class CrossValidation:
                 classes[label] = held.rows[chosen], held.weight[chosen]
         states = self._summarise(classes)
         head = replace(
-            self.settled, labels=tuple(states), states=tuple(states.values())
+            self.settled,
+            labels=tuple(states),
+            states=tuple(states.values()),
         )
         return SmallerModel(head, counts)
 
@@ -394,15 +415,19 @@ class CrossValidation:
         return calibrate(*self.results)
 
 
-def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
+def out_of_fold(
+    method: Method,
+    seed: int,
+    X: Array,
+    y: Array,
+) -> OutOfFold:
     """The prediction of every row by a model fitted without its fold, in the order of
     the rows.
     """
-    X, y = to_numpy(X), np.asarray(y)
-    fold, fitted = (
-        np.empty(len(y), dtype=np.int64),
-        np.empty((FOLDS, len(y)), dtype=bool),
-    )
+    X = to_numpy(X)
+    y = np.asarray(y)
+    fold = np.empty(len(y), dtype=np.int64)
+    fitted = np.empty((FOLDS, len(y)), dtype=bool)
     for label, indices in rows_by_class(y).items():
         fold[indices] = folds_of_rows(X[indices], seed, label)
         fitted[:, indices] = [is_fitted(fold[indices], f) for f in range(FOLDS)]

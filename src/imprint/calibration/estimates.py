@@ -89,7 +89,12 @@ class Estimates:
         """
         return missing_rows(float(self.below[-1]), self.heaviest, level)
 
-    def graph_p_values(self, g: Any, S: str, doubt: str | None) -> str:
+    def graph_p_values(
+        self,
+        g: Any,
+        S: str,
+        doubt: str | None,
+    ) -> str:
         """The p-values of the scores `S` and doubts as nodes of an ONNX graph `g`, in
         float64.  # (q,)
         """
@@ -165,7 +170,10 @@ class Estimates:
 
 
 def fit_conformal(
-    S: Array, doubt: Array | None, weight: Array, gain: float = 0.0
+    S: Array,
+    doubt: Array | None,
+    weight: Array,
+    gain: float = 0.0,
 ) -> dict[str, Any]:
     """The fields of `Estimates` for p-values, from predictions by models without the
     rows.
@@ -201,7 +209,10 @@ def spreads_of(S: Array, doubt: Array | None) -> tuple[float, float]:
 
 
 def ood_scores(
-    S: Array, doubt: Array | None, score_spread: float, doubt_spread: float
+    S: Array,
+    doubt: Array | None,
+    score_spread: float,
+    doubt_spread: float,
 ) -> Array:
     """Out-of-distribution scores: large for queries that look like the training rows.
     # (q,)
@@ -262,7 +273,11 @@ def caveats(folds: "CrossValidation", inputs: str = "rows") -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def missing_rows(total: float, heaviest: float, level: float) -> int:
+def missing_rows(
+    total: float,
+    heaviest: float,
+    level: float,
+) -> int:
     """How many more rows are needed, at least, before any p-value can be below a level.
 
     The smallest p-value is that of an input that looks less familiar than every
@@ -283,7 +298,10 @@ def missing_rows(total: float, heaviest: float, level: float) -> int:
 
 
 def cannot_tell(
-    calibration: Estimates, level: float, inputs: str, remedy: str
+    calibration: Estimates,
+    level: float,
+    inputs: str,
+    remedy: str,
 ) -> str | None:
     """One sentence if no p-value can be below a level; `remedy` is how the user sets
     the level.
@@ -296,7 +314,11 @@ def cannot_tell(
 
 
 def _cannot_tell(
-    smallest: float, level: float, missing: int, inputs: str, remedy: str
+    smallest: float,
+    level: float,
+    missing: int,
+    inputs: str,
+    remedy: str,
 ) -> str:
     sentence = (
         f"known cannot tell yet what to refuse below {level:g}: needs"
@@ -331,7 +353,9 @@ def p_value_caveat(folds: "CrossValidation", inputs: str = "rows") -> str | None
 
 
 def warn_of_small_samples(
-    folds: "CrossValidation | None", inputs: str = "rows", known_only: bool = False
+    folds: "CrossValidation | None",
+    inputs: str = "rows",
+    known_only: bool = False,
 ) -> None:
     """Warn if a calibrated model has too few rows: for any estimate, or with
     `known_only` for `known`.

@@ -25,7 +25,9 @@ class HeldOut(NamedTuple):
     @classmethod
     def of(cls, held: Sequence[HeldRows], chosen: Sequence[Array]) -> "HeldOut":
         """Some of the held rows of each class, which represent all its rows."""
-        X, fold, weight = list[Array](), list[Array](), list[Array]()
+        X = list[Array]()
+        fold = list[Array]()
+        weight = list[Array]()
         for of_class, index in zip(held, chosen):
             X.append(of_class.rows[index])
             fold.append(of_class.fold[index])
@@ -34,7 +36,10 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def _joined(
-        cls, X: list[Array], fold: list[Array], weight: list[Array]
+        cls,
+        X: list[Array],
+        fold: list[Array],
+        weight: list[Array],
     ) -> "HeldOut":
         """The rows of several classes."""
         sizes = [len(rows) for rows in X]
@@ -47,12 +52,18 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def all_of(
-        cls, held: Mapping[Any, HeldRows], seed: int, folds: int, dtype: Any
+        cls,
+        held: Mapping[Any, HeldRows],
+        seed: int,
+        folds: int,
+        dtype: Any,
     ) -> "HeldOut":
         """Every row of the first folds that the classes still have, further rows
         included.
         """
-        X, fold, weight = list[Array](), list[Array](), list[Array]()
+        X = list[Array]()
+        fold = list[Array]()
+        weight = list[Array]()
         for label in sorted(held):
             of_class = held[label]
             X_of_class = of_class.rows
@@ -128,7 +139,12 @@ class FoldPredictions:
 class FoldOutcomes:
     """Whether rows are predicted correctly, which `add` fills in fold by fold."""
 
-    def __init__(self, rows: HeldOut, classes: Array, folds: int) -> None:
+    def __init__(
+        self,
+        rows: HeldOut,
+        classes: Array,
+        folds: int,
+    ) -> None:
         self.rows = rows
         self.classes = classes
         self.folds = folds

@@ -97,7 +97,10 @@ def _ood_scores_of_folds(predictions: OutOfFold) -> Array:
 
 
 def _ood_scores(
-    head: Head, predictions: OutOfFold, X: Array, rows: Array
+    head: Head,
+    predictions: OutOfFold,
+    X: Array,
+    rows: Array,
 ) -> Array | None:
     """The out-of-distribution scores of rows by another model; None if there are
     none.
@@ -119,7 +122,11 @@ def _spreads(predictions: OutOfFold) -> tuple[float, float]:
     return spreads_of(scores, doubt)
 
 
-def _exponent(n: Array, rise: Array, earlier_rise: Array) -> float:
+def _exponent(
+    n: Array,
+    rise: Array,
+    earlier_rise: Array,
+) -> float:
     """The exponent of the power law through the scores of three models.
 
     `n` holds the numbers of rows (4, rows) of the classes: all, and those of the three
@@ -137,7 +144,12 @@ def _exponent(n: Array, rise: Array, earlier_rise: Array) -> float:
     return float(EXPONENTS[closest])
 
 
-def _ratio(n: Array, fewer: Array, fewest: Array, exponent: float) -> Array:
+def _ratio(
+    n: Array,
+    fewer: Array,
+    fewest: Array,
+    exponent: float,
+) -> Array:
     """The rise from `fewer` rows to `n`, as a multiple of that from `fewest` to
     `fewer`.
     """

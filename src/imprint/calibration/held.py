@@ -47,7 +47,8 @@ LAYOUT: Layout = {
 further rows from `further_number`.
 """
 FURTHER = "further_"
-SHARED, STATE_ROWS = "shared", "state/rows"
+SHARED = "shared"
+STATE_ROWS = "state/rows"
 SHARED_LAYOUT: Layout = {
     "index": Entry("m", minimum=0, integer=True, optional=True),
     "length": Entry("m", minimum=MIN_MASS, optional=True),
@@ -75,7 +76,12 @@ class FurtherRows(NamedTuple):
     weight: Array  # (q,)
 
     @classmethod
-    def of(cls, rows: Array, number: Array, weight: Array) -> "FurtherRows":
+    def of(
+        cls,
+        rows: Array,
+        number: Array,
+        weight: Array,
+    ) -> "FurtherRows":
         """Rows in half precision."""
         largest = np.abs(rows).max(axis=1, initial=0)
         exponents = np.frexp(largest)[1].astype(np.int16)
@@ -162,7 +168,11 @@ class HeldRows:
         return state
 
 
-def from_state(state: State, seed: int, label: Any) -> HeldRows:
+def from_state(
+    state: State,
+    seed: int,
+    label: Any,
+) -> HeldRows:
     """The held rows from the arrays of `to_state`; ValueError if they are
     inconsistent.
     """
@@ -238,7 +248,10 @@ def absorb(
 
 
 def _further(
-    before: FurtherRows | None, arrived: FurtherRows, added: Array, keys: Array
+    before: FurtherRows | None,
+    arrived: FurtherRows,
+    added: Array,
+    keys: Array,
 ) -> FurtherRows | None:
     """The further rows of a class: those with the smallest keys among earlier ones,
     whose weights have risen by `added`, and ones that arrived or are no longer held.
@@ -252,7 +265,12 @@ def _further(
     return rows.take(chosen) if len(chosen) else None
 
 
-def folds_of_rows(X: Array, seed: int, label: Any, known: Array = NO_DIGESTS) -> Array:
+def folds_of_rows(
+    X: Array,
+    seed: int,
+    label: Any,
+    known: Array = NO_DIGESTS,
+) -> Array:
     """The fold of every row of a class, of which some digests may be known; equal rows
     share one.  # (n,)
     """
@@ -261,7 +279,9 @@ def folds_of_rows(X: Array, seed: int, label: Any, known: Array = NO_DIGESTS) ->
 
 
 def near_copies(
-    parts: list[HeldRows], chosen: list[Array], normalise: Callable[[Array], Array]
+    parts: list[HeldRows],
+    chosen: list[Array],
+    normalise: Callable[[Array], Array],
 ) -> Array:
     """Which of the chosen rows of each class almost equal a row of the class in another
     fold.  # (n,)
@@ -283,7 +303,11 @@ def near_copies(
     return np.concatenate(nearest) < limit
 
 
-def folds_of(seed: int, label: Any, count: int) -> Array:
+def folds_of(
+    seed: int,
+    label: Any,
+    count: int,
+) -> Array:
     """The folds of the distinct rows of a class: each run of five rows is spread over
     all folds.  # (count,)
 
@@ -297,7 +321,11 @@ def folds_of(seed: int, label: Any, count: int) -> Array:
     return np.asarray(order.ravel()[:count])
 
 
-def keys_of(seed: int, label: Any, count: int) -> Array:
+def keys_of(
+    seed: int,
+    label: Any,
+    count: int,
+) -> Array:
     """The random keys of the distinct rows of a class; those with the smallest are
     held.  # (count,)
     """
@@ -359,13 +387,19 @@ def select(
     return HeldRows(chosen, index[best], weight[best], fold, digests, total)
 
 
-def _random_stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
+def _random_stream(
+    seed: int,
+    label: Any,
+    purpose: str,
+) -> np.random.Generator:
     """Random numbers of a class for one purpose."""
     return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
 
 
 def share_rows(
-    summary: State, held: Array, blocks: tuple[int, ...] = ()
+    summary: State,
+    held: Array,
+    blocks: tuple[int, ...] = (),
 ) -> tuple[State, State]:
     """The state of a class without proxies that are held rows, or held rows whose
     blocks have unit length: rows are stored once.
@@ -409,7 +443,11 @@ def _block_lengths(X: Array, widths: tuple[int, ...]) -> Array | None:
     return np.stack(columns, axis=1)
 
 
-def divided(X: Array, length: Array, widths: tuple[int, ...]) -> Array:
+def divided(
+    X: Array,
+    length: Array,
+    widths: tuple[int, ...],
+) -> Array:
     """Rows whose blocks are divided by one number each.  # (n, d)"""
     quotients = np.empty_like(X)
     for b, block in enumerate(column_slices(widths)):
@@ -418,17 +456,16 @@ def divided(X: Array, length: Array, widths: tuple[int, ...]) -> Array:
 
 
 def unshare_rows(
-    arrays: dict[str, Array], blocks: tuple[int, ...] = ()
+    arrays: dict[str, Array],
+    blocks: tuple[int, ...] = (),
 ) -> dict[str, Array]:
     """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the
     file is inconsistent.
     """
     if f"{SHARED}/index/values" not in arrays:
         return arrays
-    held, stored = (
-        to_stacks(arrays, "held")["rows"].by_class(),
-        to_stacks(arrays, "state"),
-    )
+    held = to_stacks(arrays, "held")["rows"].by_class()
+    stored = to_stacks(arrays, "state")
     proxies = stored["rows"].by_class() if "rows" in stored else {}
     for c, state in enumerate(to_states(arrays, SHARED, SHARED_LAYOUT, len(held), 0)):
         if state:

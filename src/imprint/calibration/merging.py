@@ -68,7 +68,9 @@ def merge_folds(parts: Sequence["CrossValidation"]) -> "CrossValidation":
 
 
 def rename_class(
-    folds: "CrossValidation", old: object, new: object
+    folds: "CrossValidation",
+    old: object,
+    new: object,
 ) -> "CrossValidation":
     """The cross-validation with another name for a class.
 
@@ -90,7 +92,9 @@ def rename_class(
 
 
 def without_rows(
-    folds: "CrossValidation", label: object, X: Array
+    folds: "CrossValidation",
+    label: object,
+    X: Array,
 ) -> "CrossValidation":
     """The cross-validation without some rows of a class, each of which came once.
 
@@ -145,7 +149,8 @@ def _merged_rows(parts: Sequence["CrossValidation"], label: object) -> HeldRows:
 
 
 def _merged_states(
-    parts: Sequence["CrossValidation"], label: object
+    parts: Sequence["CrossValidation"],
+    label: object,
 ) -> tuple[ClassState, ...]:
     """The states of a class without each fold, where no part holds all its rows."""
     if len(parts) == 1:
@@ -158,12 +163,20 @@ def _merged_states(
     )
 
 
-def numbered_rows(held: HeldRows, seed: int, label: object) -> NumberedRows:
+def numbered_rows(
+    held: HeldRows,
+    seed: int,
+    label: object,
+) -> NumberedRows:
     """The held rows of a class with the folds of all its rows."""
     return NumberedRows(held, folds_of(seed, label, len(held.digests)))
 
 
-def renumbered(parts: Sequence[NumberedRows], seed: int, label: object) -> HeldRows:
+def renumbered(
+    parts: Sequence[NumberedRows],
+    seed: int,
+    label: object,
+) -> HeldRows:
     """The held rows of a class that has the rows of all parts, with their old folds.
 
     Each part has a share of the held rows in proportion to its number of rows. Held
@@ -207,7 +220,9 @@ def renumbered(parts: Sequence[NumberedRows], seed: int, label: object) -> HeldR
 
 
 def _shares(
-    held: Sequence[tuple[HeldRows, Array]], excluded: Array, sizes: Sequence[int]
+    held: Sequence[tuple[HeldRows, Array]],
+    excluded: Array,
+    sizes: Sequence[int],
 ) -> Array:
     """The distinct rows to hold: the first held rows of each part, in proportion to the
     sizes of the parts.
@@ -222,7 +237,10 @@ def _shares(
 
 
 def _numbers(
-    fold: Array, chosen: Array, seed: int, label: object
+    fold: Array,
+    chosen: Array,
+    seed: int,
+    label: object,
 ) -> tuple[Array, Array]:
     """A new number for every distinct row, and whether the number has its fold.  #
     (n,), (n,)
@@ -248,7 +266,8 @@ def _numbers(
 
 
 def _weights(
-    held: Sequence[tuple[HeldRows, Array]], chosen: Array
+    held: Sequence[tuple[HeldRows, Array]],
+    chosen: Array,
 ) -> tuple[Array, Array]:
     """The chosen rows, and their total weights in all parts that hold them.  # (m, d),
     (m,)

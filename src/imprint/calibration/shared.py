@@ -23,7 +23,12 @@ class SharedCalibration:
     held: ClassVar[Mapping[object, object]] = {}  # no class has held rows
     fitted: ClassVar[Mapping[object, object]] = {}
 
-    def learn(self, X: Array, y: Array, weight: Array | None = None) -> NoReturn:
+    def learn(
+        self,
+        X: Array,
+        y: Array,
+        weight: Array | None = None,
+    ) -> NoReturn:
         """Refused."""
         raise self._refusal("learn more rows")
 

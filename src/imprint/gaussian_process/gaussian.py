@@ -28,7 +28,8 @@ from imprint.kernels.rows import centred_moments, exact_products, squared_norms
 SLICE_ROWS = 128  # computed by a thread at a time
 MAX_SERIAL_WORK = 2**25  # multiplications that take less time than starting threads
 # whose kernels are in memory at a time, per core
-BLOCK_QUERIES, BLOCK_PROXIES = 512, 1024
+BLOCK_QUERIES = 512
+BLOCK_PROXIES = 1024
 MAX_DEVICE_KERNELS = 2**27  # in memory at a time on a GPU
 # for float32; the minimum is its inverse, so that squares are far from the limits of
 # float32
@@ -52,7 +53,11 @@ def centre_of(W: Any) -> Any:
     return cast(like(mean, W), dtype_name(W))
 
 
-def lift_queries(Q: Any, centre: Any, dtype: DTypeLike = "float64") -> Any:
+def lift_queries(
+    Q: Any,
+    centre: Any,
+    dtype: DTypeLike = "float64",
+) -> Any:
     """Lifted queries: rows [q, |q|^2, 1], with q relative to the centre.  # (n, d +
     2)
     """
@@ -64,28 +69,47 @@ def lift_queries(Q: Any, centre: Any, dtype: DTypeLike = "float64") -> Any:
     return _with_columns(centred, squared_norms(centred), 1.0, dtype)
 
 
-def lift_proxies(W: Any, centre: Any, rate: float, dtype: DTypeLike = "float64") -> Any:
+def lift_proxies(
+    W: Any,
+    centre: Any,
+    rate: float,
+    dtype: DTypeLike = "float64",
+) -> Any:
     """Lifted proxies: rows [2 rate w, -rate, -rate |w|^2], with w relative to the
     centre.  # (p, d + 2)
     """
     centred = cast(W, "float64") - centre
     return _with_columns(
-        2 * rate * centred, -rate, -rate * squared_norms(centred), dtype
+        2 * rate * centred,
+        -rate,
+        -rate * squared_norms(centred),
+        dtype,
     )
 
 
-def _with_columns(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
+def _with_columns(
+    rows: Any,
+    first: Any,
+    second: Any,
+    dtype: DTypeLike,
+) -> Any:
     shape = (len(rows), rows.shape[1] + 2)
     out = (
         cast(rows.new_empty(shape), dtype)
         if is_torch(rows)
         else np.empty(shape, dtype=dtype)
     )
-    out[:, :-2], out[:, -2], out[:, -1] = rows, first, second
+    out[:, :-2] = rows
+    out[:, -2] = first
+    out[:, -1] = second
     return out
 
 
-def kernel(left: Any, right: Any, out: Array | None = None) -> Any:
+def kernel(
+    left: Any,
+    right: Any,
+    out: Array | None = None,
+) -> Any:
     """Kernels of lifted queries and proxies, in the caller's thread; those of arrays
     are written to `out`.  # (n, p)
     """
@@ -108,16 +132,26 @@ def kernel_rows(left: Any, right: Any) -> Any:
     return out
 
 
-def noisy_kernels(left: Any, right: Any, noise: Any) -> Any:
+def noisy_kernels(
+    left: Any,
+    right: Any,
+    noise: Any,
+) -> Any:
     """The kernels of some rows among each other, plus their noise on the diagonal.  #
     (n, n)
     """
-    out, index = kernel_rows(left, right), np.arange(len(left))
+    out = kernel_rows(left, right)
+    index = np.arange(len(left))
     out[index, index] = 1 + noise
     return out
 
 
-def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
+def kernel_sums(
+    Q: Any,
+    centre: Any,
+    right: Any,
+    by_class: Any,
+) -> Any:
     """Sums over lifted proxies of their kernels with every query times their
     coefficients.  # (q, classes) float64
 
@@ -125,9 +159,11 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     sums cancel, so in float32 only the differences of kernels from their mean are
     summed.
     """
-    proxy_step, query_step = BLOCK_PROXIES, BLOCK_QUERIES
+    proxy_step = BLOCK_PROXIES
+    query_step = BLOCK_QUERIES
     if is_torch(Q):
-        proxy_step, query_step = len(right), max(1, MAX_DEVICE_KERNELS // len(right))
+        proxy_step = len(right)
+        query_step = max(1, MAX_DEVICE_KERNELS // len(right))
 
     def sums(queries: slice) -> Any:
         left = lift_queries(Q[queries], centre, dtype_name(right))
@@ -140,7 +176,9 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     with exact_products(Q):
         return concatenate(
             on_all_cores(
-                sums, blocks(max(1, len(Q)), query_step), parallel=not is_torch(Q)
+                sums,
+                blocks(max(1, len(Q)), query_step),
+                parallel=not is_torch(Q),
             )
         )
 
@@ -170,7 +208,11 @@ def streamed_sums(
     return total
 
 
-def _addends(left: Any, right: Any, coefficients: Any) -> list[Any]:
+def _addends(
+    left: Any,
+    right: Any,
+    coefficients: Any,
+) -> list[Any]:
     """What some proxies add to the sums of queries."""
     k = kernel(left, right)
     addends = []

@@ -105,7 +105,8 @@ class Process(ABC):
         """
         key = dtype_name(Q), Q.device if is_torch(Q) else None
         if key not in self._copies:
-            right, by_class = self.lifted, self.by_class
+            right = self.lifted
+            by_class = self.by_class
             if dtype_name(Q) == "float32":
                 right, by_class = narrow_if_precise(right, by_class)
             self._copies[key] = tuple(
@@ -122,11 +123,10 @@ class Process(ABC):
         proxies.  # (q,) in the type of Q
         """
         if is_torch(Q) != is_torch(self.by_class):
-            return (
-                like(self.doubt(to_numpy(Q)), Q)
-                if is_torch(Q)
-                else to_numpy(self.doubt(like(Q, self.by_class)))
-            )
+            # computed where the proxies lie, answered where the queries lie
+            if is_torch(Q):
+                return like(self.doubt(to_numpy(Q)), Q)
+            return to_numpy(self.doubt(like(Q, self.by_class)))
         parts = []
         with one_blas_thread():
             for rows in blocks(max(1, len(Q)), block_rows(self.lifted)):
@@ -153,9 +153,8 @@ class Process(ABC):
         """
         left = lift_queries(like(Q, self.centre), self.centre)
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
-        return np.asarray(
-            k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order]
-        )
+        coefficients = to_numpy(self.by_class[like(classes, self.by_class)])
+        return np.asarray(k * coefficients[:, self.order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,9 +344,8 @@ class Posterior(Process):
             return squared_norms(self.factor.forward(k))
         k[:, self.removed_rows] = 0
         B = k @ self.removed_columns.T
-        by_removed = (namespace(k).linalg.solve(self._removed_block, B.T).T * B).sum(
-            axis=1
-        )
+        solved = namespace(k).linalg.solve(self._removed_block, B.T)
+        by_removed = (solved.T * B).sum(axis=1)
         return squared_norms(self.factor.forward(k)) - by_removed
 
     @property
@@ -361,19 +359,20 @@ class Posterior(Process):
         """
         if not len(self.removed_rows):
             return B
-        live = (
-            B
-            - namespace(B)
-            .linalg.solve(self._removed_block, B[:, self.removed_rows].T)
-            .T
-            @ self.removed_columns
-        )
+        at_removed = B[:, self.removed_rows]
+        solved = namespace(B).linalg.solve(self._removed_block, at_removed.T)
+        # a removed row has the value zero: the part that it contributed is subtracted
+        live = B - solved.T @ self.removed_columns
         live[:, self.removed_rows] = 0
         return live
 
 
 def solve(
-    weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None
+    weights: Any,
+    labels: Array,
+    noise: Any,
+    rate: float,
+    targets: Array | None = None,
 ) -> Posterior:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise
     on the diagonal.
@@ -410,7 +409,15 @@ def restore(
     no_rows = np.empty(0, dtype=np.intp)
     no_columns = np.zeros((0, len(rows)))
     return Posterior(
-        rows, labels, noise, rate, centre, factor, by_class, no_rows, no_columns
+        rows,
+        labels,
+        noise,
+        rate,
+        centre,
+        factor,
+        by_class,
+        no_rows,
+        no_columns,
     )
 
 
@@ -427,11 +434,24 @@ def _fresh(
     no_columns = zeros_like((0, len(weights)), weights)
     centre = centre_of(weights)
     return Posterior(
-        weights, labels, noise, rate, centre, factor, by_class, no_rows, no_columns
+        weights,
+        labels,
+        noise,
+        rate,
+        centre,
+        factor,
+        by_class,
+        no_rows,
+        no_columns,
     )
 
 
-def _factor_of(weights: Any, noise: Any, centre: Any, rate: float) -> Factor:
+def _factor_of(
+    weights: Any,
+    noise: Any,
+    centre: Any,
+    rate: float,
+) -> Factor:
     """The factor of K + N, computed in blocks of rows."""
     right = lift_proxies(weights, centre, rate)
     factor = Factor()
@@ -444,7 +464,10 @@ def _factor_of(weights: Any, noise: Any, centre: Any, rate: float) -> Factor:
 
 
 def add_classes(
-    system: Posterior, weights: Any, labels: Array, noise: Any
+    system: Posterior,
+    weights: Any,
+    labels: Array,
+    noise: Any,
 ) -> Posterior:
     """The system with new classes; `labels` are their positions among all classes
     afterwards.
@@ -482,13 +505,21 @@ def add_classes(
         before[like(positions[:-1], before)] = system.by_class
         targets = one_hot(labels, n_classes, weights)
         by_class = _bordered(
-            before, targets, coupling, system.without_removed(across), corner
+            before,
+            targets,
+            coupling,
+            system.without_removed(across),
+            corner,
         )
     return replace(larger, by_class=by_class, removed_columns=removed_columns)
 
 
 def _bordered(
-    solutions: Any, targets: Any, coupling: Any, across: Any, corner: Any
+    solutions: Any,
+    targets: Any,
+    coupling: Any,
+    across: Any,
+    corner: Any,
 ) -> Any:
     """Solutions of a system, continued to the system with new rows that have these
     targets.
@@ -497,12 +528,11 @@ def _bordered(
     `across` are the solutions for `coupling` as right-hand sides.
     """
     complement = corner - coupling @ across.T  # the Schur complement of the new rows
-    last = (
-        namespace(across)
-        .linalg.solve(complement, (targets - solutions @ coupling.T).T)
-        .T
-    )
-    return namespace(across).concatenate([solutions - last @ across, last], axis=1)
+    xp = namespace(across)
+    # what the solutions so far leave of the targets of the new rows
+    residual = targets - solutions @ coupling.T
+    last = xp.linalg.solve(complement, residual.T).T
+    return xp.concatenate([solutions - last @ across, last], axis=1)
 
 
 def remove_classes(system: Posterior, classes: Array) -> Posterior:
@@ -522,7 +552,10 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
     if len(removed_rows) * MIN_ROWS_PER_REMOVED > len(system.labels):
         rows = smaller.order
         return solve(
-            system.weights[rows], smaller.labels[rows], system.noise[rows], system.rate
+            system.weights[rows],
+            smaller.labels[rows],
+            system.noise[rows],
+            system.rate,
         )
     unit = zeros_like((len(leaving), len(system.labels)), system.by_class)
     unit[np.arange(len(leaving)), leaving] = 1
@@ -531,17 +564,18 @@ def remove_classes(system: Posterior, classes: Array) -> Posterior:
         removed_columns = concatenate([system.removed_columns, columns])
         columns = system.without_removed(columns)
         by_class = system.by_class[like(remaining, columns)]
-        by_class -= (
-            namespace(columns)
-            .linalg.solve(columns[:, leaving], by_class[:, leaving].T)
-            .T
-            @ columns
-        )
+        block = columns[:, leaving]
+        solved = namespace(columns).linalg.solve(block, by_class[:, leaving].T)
+        by_class -= solved.T @ columns
         by_class[:, leaving] = 0
     return replace(smaller, by_class=by_class, removed_columns=removed_columns)
 
 
-def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
+def targets_of(
+    labels: Array,
+    targets: Array | None,
+    x: Any,
+) -> Any:
     """Targets of proxies, by default one-hot, NumPy or torch like x.  # (classes,
     rows)
     """
@@ -550,10 +584,15 @@ def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
     return like(np.array(targets.T, dtype=np.float64, order="C"), x)
 
 
-def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
+def one_hot(
+    labels: Array,
+    n_classes: int,
+    x: Any,
+) -> Any:
     """Y' in float64, NumPy or torch like x; zero for rows of removed classes.  #
     (classes, rows)
     """
-    Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
+    Y = zeros_like((n_classes, len(labels)), x)
+    live = np.flatnonzero(labels >= 0)
     Y[like(labels[live], x), like(live, x)] = 1
     return Y

@@ -99,7 +99,14 @@ def system_from_arrays(
     factor = _factor_from_arrays(stored, len(chosen))
     no_classes = np.zeros(len(chosen), dtype=np.intp)  # doubt needs no classes
     witnesses = _system(
-        stored, take_witnesses, no_classes, noise[chosen], rate, 1, dtype, factor
+        stored,
+        take_witnesses,
+        no_classes,
+        noise[chosen],
+        rate,
+        1,
+        dtype,
+        factor,
     )
     return system.with_witnesses(witnesses)
 
