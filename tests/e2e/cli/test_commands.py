@@ -245,7 +245,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     )
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/svg+xml") == 4  # three figures and the icon
-    assert "http" not in page.replace("http://www.w3.org", ""), (
+    assert "://" not in page.replace("http://www.w3.org", ""), (
         "the page loads nothing from elsewhere"
     )
     assert "$" not in page
