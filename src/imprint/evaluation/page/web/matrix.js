@@ -57,7 +57,7 @@ export function shade(rows, all, right) {
   return `rgba(var(--${right ? "right" : "wrong"}), ${strength.toFixed(3)})`;
 }
 
-/** A name of at most so many characters; a longer one loses its middle, because names of a series begin alike. */
+/** A name cut to a maximum number of characters. It loses its middle, because the names of similar classes often begin alike. */
 export function shortName(name, most) {
   const letters = [...name];
   if (letters.length <= most) return name;
